@@ -1,0 +1,130 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"weir/screening"
+)
+
+// livez says that the process runs. It never asks the database.
+func (s *Server) livez(c echo.Context) error {
+	return reply(c, http.StatusOK, map[string]string{"status": "alive"})
+}
+
+// readyz says whether the gate can be trusted with a question right now.
+func (s *Server) readyz(c echo.Context) error {
+	reasons := []string{"starting"}
+	g := s.gate.Load()
+	switch {
+	case s.stopping.Load():
+		reasons = []string{"stopping"}
+	case g != nil:
+		reasons = s.ready.ask(c.Request().Context(), g)
+	}
+	s.cfg.Metrics.setReady(len(reasons) == 0)
+	if len(reasons) > 0 {
+		return reply(c, http.StatusServiceUnavailable, map[string]any{"status": "not ready", "reasons": reasons})
+	}
+	v := g.Desk.Setup().Vocabulary
+	return reply(c, http.StatusOK, map[string]any{"status": "ready", "packs": v.Packs(),
+		"unratified": v.Config().Unratified, "audit_only": v.Config().AuditOnly})
+}
+
+// readiness keeps an answer for a second, so that probes cost nothing.
+type readiness struct {
+	mu      sync.Mutex
+	at      time.Time
+	reasons []string
+}
+
+func (r *readiness) ask(ctx context.Context, g *Gate) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.at) > time.Second {
+		r.reasons, r.at = g.Ready(ctx), time.Now()
+	}
+	return r.reasons
+}
+
+// Metrics counts what operators watch.
+type Metrics struct {
+	registry  *prometheus.Registry
+	requests  *prometheus.HistogramVec
+	decisions *prometheus.CounterVec
+	attempts  *prometheus.CounterVec
+	ready     prometheus.Gauge
+	mode      *prometheus.GaugeVec
+}
+
+// NewMetrics makes the metrics on a registry of their own.
+func NewMetrics() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "weir_request_seconds",
+			Help: "Time to answer a request.", Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}},
+			[]string{"method", "route", "status"}),
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_decisions_total",
+			Help: "Decisions kept, by outcome."}, []string{"outcome"}),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_webhook_attempts_total",
+			Help: "Webhook attempts, by endpoint and failure class; delivered has class none."}, []string{"endpoint", "class"}),
+		ready: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_ready", Help: "1 when /readyz says yes."}),
+		mode: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_mode",
+			Help: "1 for each special mode in use: unratified, audit_only."}, []string{"mode"}),
+	}
+	m.registry.MustRegister(m.requests, m.decisions, m.attempts, m.ready, m.mode,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, o := range []screening.Outcome{screening.OutcomeAdmit, screening.OutcomeEscalate, screening.OutcomeBlock} {
+		m.decisions.WithLabelValues(o.String())
+	}
+	m.SetMode(false, false)
+	return m
+}
+
+// SetMode shows the modes that weaken the gate.
+func (m *Metrics) SetMode(unratified, auditOnly bool) {
+	set := func(mode string, on bool) {
+		v := 0.0
+		if on {
+			v = 1
+		}
+		m.mode.WithLabelValues(mode).Set(v)
+	}
+	set("unratified", unratified)
+	set("audit_only", auditOnly)
+}
+
+// Attempt counts one webhook attempt; class is empty when it was delivered.
+func (m *Metrics) Attempt(endpoint, class string) {
+	if class == "" {
+		class = "none"
+	}
+	m.attempts.WithLabelValues(endpoint, class).Inc()
+}
+
+func (m *Metrics) request(method, route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+func (m *Metrics) decided(o screening.Outcome) { m.decisions.WithLabelValues(o.String()).Inc() }
+
+func (m *Metrics) setReady(ready bool) {
+	if ready {
+		m.ready.Set(1)
+	} else {
+		m.ready.Set(0)
+	}
+}
+
+func (s *Server) metrics(c echo.Context) error {
+	promhttp.HandlerFor(s.cfg.Metrics.registry, promhttp.HandlerOpts{}).ServeHTTP(c.Response(), c.Request())
+	return nil
+}

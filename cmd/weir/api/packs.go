@@ -1,0 +1,60 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/review"
+	"weir/screening"
+)
+
+type wirePack struct {
+	screening.PackRef
+	Title string     `json:"title"`
+	Terms []wireTerm `json:"terms"`
+}
+
+type wireTerm struct {
+	ID          string                `json:"id"`
+	Title       string                `json:"title"`
+	Description string                `json:"description"`
+	Severity    string                `json:"severity"`
+	Response    screening.Response    `json:"response"`
+	Remedy      string                `json:"remedy,omitzero"`
+	References  []screening.Reference `json:"references,omitempty"`
+}
+
+func packJSON(ref screening.PackRef, p *screening.Pack) wirePack {
+	w := wirePack{PackRef: ref, Title: p.Title, Terms: make([]wireTerm, len(p.Terms))}
+	for i, t := range p.Terms {
+		w.Terms[i] = wireTerm{t.ID, t.Title, t.Description, t.Severity, t.Response, t.Remedy, t.References}
+	}
+	return w
+}
+
+// listPacks names the packs in force, and whether they really are.
+func (s *Server) listPacks(c echo.Context) error {
+	v := gateOf(c).Desk.Setup().Vocabulary
+	out := struct {
+		Packs      []wirePack `json:"packs"`
+		Unratified bool       `json:"unratified"`
+		AuditOnly  bool       `json:"audit_only"`
+	}{Unratified: v.Config().Unratified, AuditOnly: v.Config().AuditOnly}
+	for _, ref := range v.Packs() {
+		p, _ := v.Pack(ref.ID)
+		out.Packs = append(out.Packs, packJSON(ref, p))
+	}
+	return reply(c, http.StatusOK, out)
+}
+
+func (s *Server) getPack(c echo.Context) error {
+	v := gateOf(c).Desk.Setup().Vocabulary
+	for _, ref := range v.Packs() {
+		if ref.ID == c.Param("id") {
+			p, _ := v.Pack(ref.ID)
+			return reply(c, http.StatusOK, packJSON(ref, p))
+		}
+	}
+	return review.ErrNotFound
+}

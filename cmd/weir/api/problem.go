@@ -1,0 +1,127 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/labstack/echo/v4"
+
+	"weir/review"
+	"weir/screening"
+)
+
+// problem is the body of every error: RFC 9457.
+type problem struct {
+	Type      string              `json:"type"` // stable per row of problemTable
+	Title     string              `json:"title"`
+	Status    int                 `json:"status"`
+	Detail    string              `json:"detail,omitzero"`
+	RequestID string              `json:"request_id"`
+	Errors    []screening.Problem `json:"errors,omitempty"`
+	// Screening and Gate come with the gate's own refusals.
+	Screening string        `json:"screening,omitzero"`
+	Gate      review.Status `json:"gate,omitzero"`
+	Review    *wireReview   `json:"review,omitzero"`
+}
+
+var (
+	errNotReady   = errors.New("the gate is not ready; nothing was checked")
+	errBusy       = errors.New("too many requests at once")
+	errInternal   = errors.New("internal error")
+	errNoKey      = errors.New("the request carries no API key; send Authorization: Bearer weir_…")
+	errMediaType  = errors.New("send application/json or application/yaml in UTF-8, without a content encoding")
+	errTooLarge   = errors.New("the body is larger than 1 MiB")
+	errReadBody   = errors.New("the body ended early")
+	errDryGate    = errors.New("dry_run stores nothing, so there is nothing that could open the gate; leave one of the two out")
+	errBadParam   = errors.New("a query parameter is not valid")
+	errBadHeader  = errors.New("Idempotency-Key must be 1 to 255 visible ASCII characters")
+	retryLater    = map[error]int{errNotReady: 2, errBusy: 1, review.ErrUnavailable: 2, review.ErrInFlight: 1}
+	problemPrefix = "urn:weir:problem:"
+)
+
+// problemTable maps errors to answers, first match first. An error that is not
+// in it is the server's fault: its text stays here.
+var problemTable = []struct {
+	err    error
+	status int
+	name   string
+	title  string
+}{
+	{errNotReady, http.StatusServiceUnavailable, "not-ready", "The gate is not ready"},
+	{errBusy, http.StatusServiceUnavailable, "busy", "The gate is busy"},
+	{review.ErrUnavailable, http.StatusServiceUnavailable, "unavailable", "The store is unavailable; nothing is known"},
+	{errNoKey, http.StatusUnauthorized, "unauthenticated", "An API key is needed"},
+	{review.ErrUnauthenticated, http.StatusUnauthorized, "unauthenticated", "The API key is not valid"},
+	{review.ErrNotAllowed, http.StatusForbidden, "not-allowed", "Not allowed"},
+	{review.ErrNotFound, http.StatusNotFound, "not-found", "Not found"},
+	{review.ErrKeyReused, http.StatusUnprocessableEntity, "idempotency-key-reused", "The idempotency key was used with another body"},
+	{review.ErrInFlight, http.StatusConflict, "in-flight", "The same submission is in flight"},
+	{review.ErrRunRefTaken, http.StatusConflict, "run-ref-taken", "The run_ref is taken"},
+	{review.ErrReviewExpired, http.StatusConflict, "review-expired", "The review expired"},
+	{review.ErrConflict, http.StatusConflict, "conflict", "The review changed"},
+	{errMediaType, http.StatusUnsupportedMediaType, "media-type", "Unsupported media type"},
+	{errTooLarge, http.StatusRequestEntityTooLarge, "too-large", "The body is too large"},
+	{errReadBody, http.StatusBadRequest, "body", "The body could not be read"},
+	{errDryGate, http.StatusUnprocessableEntity, "dry-run-gate", "dry_run and gate exclude each other"},
+	{errBadParam, http.StatusBadRequest, "parameter", "Invalid parameter"},
+	{errBadHeader, http.StatusBadRequest, "header", "Invalid header"},
+}
+
+// describe turns any error into its problem.
+func describe(err error) (p problem, retryAfter int) {
+	var invalid *screening.InvalidError
+	var http4xx *echo.HTTPError
+	var closed *closedGate
+	switch {
+	case errors.As(err, &closed):
+		return closed.problem(), closed.retryAfter()
+	case errors.As(err, &invalid):
+		p = problem{Type: problemPrefix + "invalid", Title: "The " + invalid.What + " is not valid",
+			Status: http.StatusUnprocessableEntity, Errors: invalid.Problems}
+		switch {
+		case invalid.TooLarge:
+			p.Status = http.StatusRequestEntityTooLarge
+		case invalid.Syntax:
+			p.Status = http.StatusBadRequest
+		}
+		return p, 0
+	}
+	for _, row := range problemTable {
+		if errors.Is(err, row.err) {
+			p = problem{Type: problemPrefix + row.name, Title: row.title, Status: row.status}
+			if row.status < 500 {
+				p.Detail = err.Error()
+			}
+			return p, retryLater[row.err]
+		}
+	}
+	if errors.As(err, &http4xx) && http4xx.Code < 500 {
+		return problem{Type: problemPrefix + "http", Title: http.StatusText(http4xx.Code), Status: http4xx.Code}, 0
+	}
+	return problem{Type: problemPrefix + "internal", Title: "Internal error", Status: http.StatusInternalServerError}, 0
+}
+
+// writeError is the only place that turns an error into an answer.
+func (s *Server) writeError(err error, c echo.Context) {
+	if c.Response().Committed {
+		return
+	}
+	p, retryAfter := describe(err)
+	p.RequestID = c.Response().Header().Get(requestIDHeader)
+	if retryAfter > 0 {
+		c.Response().Header().Set("Retry-After", strconv.Itoa(retryAfter))
+	}
+	if p.Status == http.StatusUnauthorized {
+		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
+	}
+	body, err := json.Marshal(p)
+	if err != nil { // cannot be: the struct has no value that does not marshal
+		body = []byte(`{"title":"Internal error","status":500}`)
+	}
+	c.Response().Header().Set("Cache-Control", "no-store")
+	if err := c.Blob(p.Status, "application/problem+json", append(body, '\n')); err != nil {
+		s.cfg.Log.DebugContext(c.Request().Context(), "answer not written", "error", err)
+	}
+}

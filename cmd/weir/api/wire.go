@@ -1,0 +1,262 @@
+package api
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/go-playground/validator/v10"
+	"github.com/labstack/echo/v4"
+
+	"weir/review"
+	"weir/screening"
+)
+
+// wireScreening is a screening as clients see it.
+type wireScreening struct {
+	ID              string              `json:"id"`
+	Status          review.Status       `json:"status"`
+	Outcome         screening.Outcome   `json:"outcome"`
+	DecidedBy       string              `json:"decided_by"`
+	RunRef          string              `json:"run_ref"`
+	Team            string              `json:"team,omitzero"`
+	Submitter       string              `json:"submitter"`
+	Owner           string              `json:"owner"`
+	OnBehalfOf      string              `json:"on_behalf_of,omitzero"`
+	SpecSHA256      screening.Digest256 `json:"spec_sha256"`
+	CanonicalSHA256 screening.Digest256 `json:"canonical_sha256"`
+	AsOf            screening.Day       `json:"as_of"`
+	Engine          string              `json:"engine"`
+	CreatedAt       time.Time           `json:"created_at"`
+	AdmittedUntil   *time.Time          `json:"admitted_until,omitzero"`
+	SupersededBy    string              `json:"superseded_by,omitzero"`
+	Review          *wireReviewRef      `json:"review,omitzero"`
+	Decision        jsontext.Value      `json:"decision,omitzero"`
+}
+
+type wireReviewRef struct {
+	ID    string       `json:"id"`
+	State review.State `json:"state"`
+	DueAt time.Time    `json:"due_at"`
+}
+
+func screeningJSON(s *review.Screening, withDecision bool) wireScreening {
+	w := wireScreening{ID: s.ID, Status: s.Status, Outcome: s.Outcome, DecidedBy: s.DecidedBy, RunRef: s.RunRef, Team: s.Team,
+		Submitter: s.Submitter, Owner: s.Owner, OnBehalfOf: s.OnBehalfOf, SpecSHA256: s.SpecSHA256, CanonicalSHA256: s.CanonicalSHA256,
+		AsOf: s.AsOf, Engine: s.Engine, CreatedAt: s.CreatedAt, AdmittedUntil: s.AdmittedUntil, SupersededBy: s.SupersededBy}
+	if s.Review != nil {
+		w.Review = &wireReviewRef{s.Review.ID, s.Review.State, s.Review.DueAt}
+	}
+	if withDecision {
+		w.Decision = jsontext.Value(s.Decision)
+	}
+	return w
+}
+
+// wireReview is a review as clients see it.
+type wireReview struct {
+	ID        string         `json:"id"`
+	State     review.State   `json:"state"`
+	Outcome   review.Choice  `json:"outcome,omitzero"`
+	Version   int            `json:"version"`
+	OpenedAt  time.Time      `json:"opened_at"`
+	DueAt     time.Time      `json:"due_at"`
+	ClosedAt  *time.Time     `json:"closed_at,omitzero"`
+	Panels    []wirePanel    `json:"panels"`
+	Screening *wireScreening `json:"screening,omitzero"`
+}
+
+type wirePanel struct {
+	Policy string     `json:"policy"`
+	Group  string     `json:"group"`
+	Quorum int        `json:"quorum"`
+	Terms  []string   `json:"terms"`
+	Votes  []wireVote `json:"votes"`
+}
+
+type wireVote struct {
+	Person string        `json:"person"`
+	Vote   review.Choice `json:"vote"`
+	Reason string        `json:"reason"`
+	Terms  []string      `json:"terms"`
+	CastAt time.Time     `json:"cast_at"`
+}
+
+func reviewJSON(r *review.Review, withDecision bool) wireReview {
+	w := wireReview{ID: r.ID, State: r.State, Outcome: r.Outcome, Version: r.Version, OpenedAt: r.OpenedAt, DueAt: r.DueAt,
+		ClosedAt: r.ClosedAt, Panels: make([]wirePanel, len(r.Panels))}
+	for i, p := range r.Panels {
+		w.Panels[i] = wirePanel{Policy: p.Policy, Group: p.Group, Quorum: p.Quorum, Terms: p.Terms, Votes: make([]wireVote, len(p.Votes))}
+		for j, v := range p.Votes {
+			w.Panels[i].Votes[j] = wireVote{v.Person, v.Choice, v.Reason, v.Terms, v.CastAt}
+		}
+	}
+	sc := screeningJSON(r.Screening, withDecision)
+	w.Screening = &sc
+	return w
+}
+
+// reply encodes before it writes, so that an error cannot follow a 2xx.
+func reply(c echo.Context, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("Cache-Control", "no-store")
+	return c.Blob(status, echo.MIMEApplicationJSON, append(body, '\n'))
+}
+
+// readBody takes the raw bytes of a request: they are hashed and kept as they are.
+func readBody(c echo.Context) ([]byte, error) {
+	r := c.Request()
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return nil, errMediaType
+	}
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil {
+		return nil, errMediaType
+	}
+	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return nil, errMediaType
+	}
+	switch media {
+	case "application/json", "application/yaml", "application/x-yaml", "text/yaml":
+	default:
+		return nil, errMediaType
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, screening.MaxDocumentBytes))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, errTooLarge
+	case err != nil:
+		return nil, errReadBody
+	}
+	return body, nil
+}
+
+// decode reads a small JSON body strictly and checks its validate tags.
+func (s *Server) decode(c echo.Context, what string, v any) error {
+	body, err := readBody(c)
+	if err != nil {
+		return err
+	}
+	if err := screening.Decode(what, "", body, v); err != nil {
+		return err
+	}
+	var found validator.ValidationErrors
+	if err := s.validate.Struct(v); errors.As(err, &found) {
+		invalid := &screening.InvalidError{What: what}
+		for _, f := range found {
+			_, path, _ := strings.Cut(f.Namespace(), ".")
+			invalid.Problems = append(invalid.Problems, screening.Problem{
+				Pointer: "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(path), Detail: ruleWords(f)})
+		}
+		return invalid
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+func ruleWords(f validator.FieldError) string {
+	switch f.Tag() {
+	case "required":
+		return "must be given"
+	case "oneof":
+		return "must be one of " + strings.ReplaceAll(f.Param(), " ", ", ")
+	case "min":
+		return "must be at least " + f.Param()
+	case "max":
+		return "must be at most " + f.Param()
+	}
+	return "is not valid"
+}
+
+// newValidator names fields as the wire does.
+func newValidator() *validator.Validate {
+	v := validator.New(validator.WithRequiredStructEnabled())
+	v.RegisterTagNameFunc(func(f reflect.StructField) string {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		return name
+	})
+	return v
+}
+
+const (
+	defaultPage = 50
+	maxPage     = 500
+)
+
+// page reads limit and cursor.
+func page(c echo.Context) (limit int, after *review.Cursor, err error) {
+	limit = defaultPage
+	if text := c.QueryParam("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
+			return 0, nil, fmt.Errorf("%w: limit must be between 1 and %d", errBadParam, maxPage)
+		}
+	}
+	text := c.QueryParam("cursor")
+	if text == "" {
+		return limit, nil, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	at, id, ok := strings.Cut(string(raw), " ")
+	if err == nil && ok && isUUID(id) {
+		if t, err := time.Parse(time.RFC3339Nano, at); err == nil {
+			return limit, &review.Cursor{At: t, ID: id}, nil
+		}
+	}
+	return 0, nil, fmt.Errorf("%w: cursor must be the next of an earlier page", errBadParam)
+}
+
+func cursor(at time.Time, id string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(at.UTC().Format(time.RFC3339Nano) + " " + id))
+}
+
+// pathID reads the id of the path. What is no id names nothing.
+func pathID(c echo.Context) (string, error) {
+	id := c.Param("id")
+	if !isUUID(id) {
+		return "", review.ErrNotFound
+	}
+	return id, nil
+}
+
+func isUUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i] | 0x20; i {
+		case 8, 13, 18, 23:
+			if s[i] != '-' {
+				return false
+			}
+		default:
+			if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func boolParam(c echo.Context, name string) (bool, error) {
+	switch c.QueryParam(name) {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, fmt.Errorf("%w: %s must be true or false", errBadParam, name)
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"weir/review"
+	"weir/screening"
+)
+
+func newCheck() *cobra.Command {
+	var (
+		conn    clientFlags
+		offline bool
+		packs   []string
+		asOf    string
+		output  string
+		wait    time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "check SPEC",
+		Short: "Screen a training spec and exit with the outcome",
+		Long: "Screens a training spec (a file, or - for standard input) and exits 0 when it is\n" +
+			"admitted, 10 when it is blocked, 11 when people have to decide. With --offline\n" +
+			"nothing is kept and no server is needed.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			raw, err := readInput(cmd.InOrStdin(), args[0])
+			if err != nil {
+				return exitWith(exitUsage, err)
+			}
+			if offline {
+				return checkOffline(cmd.OutOrStdout(), raw, packs, asOf, output)
+			}
+			c, err := conn.client()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), conn.timeout)
+			defer cancel()
+			s, err := c.submit(ctx, raw)
+			if err != nil {
+				return err
+			}
+			if wait > 0 && s.Status == review.StatusPending {
+				if s, err = waitFor(cmd.Context(), c, s.ID, wait, conn.timeout, s); err != nil {
+					return err
+				}
+			}
+			return answer(cmd.OutOrStdout(), s, output)
+		},
+	}
+	conn.add(cmd)
+	cmd.Flags().BoolVar(&offline, "offline", false, "decide here, without a server; nothing is kept")
+	cmd.Flags().StringSliceVar(&packs, "packs", defaultPacks, "with --offline: packs beside the safety floor")
+	cmd.Flags().StringVar(&asOf, "as-of", "", "with --offline: decide as of this day, YYYY-MM-DD (default today, UTC)")
+	cmd.Flags().StringVar(&output, "output", "text", "text or json")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long for people to decide")
+	return cmd
+}
+
+func newWait() *cobra.Command {
+	var conn clientFlags
+	var output string
+	var atMost time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait ID",
+		Short: "Wait until a screening is decided and exit with the outcome",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			c, err := conn.client()
+			if err != nil {
+				return err
+			}
+			s, err := waitFor(cmd.Context(), c, args[0], atMost, conn.timeout, nil)
+			if err != nil {
+				return err
+			}
+			return answer(cmd.OutOrStdout(), s, output)
+		},
+	}
+	conn.add(cmd)
+	cmd.Flags().StringVar(&output, "output", "text", "text or json")
+	cmd.Flags().DurationVar(&atMost, "for", time.Hour, "wait at most this long, then exit 11 if it is still pending")
+	return cmd
+}
+
+// waitFor polls until the status is final or the time is up; then it gives what
+// it read last. Each request has its own time limit: a wait never hangs.
+func waitFor(ctx context.Context, c *client, id string, atMost, each time.Duration, last *screeningAnswer) (*screeningAnswer, error) {
+	const poll = 30 * time.Second
+	deadline := time.Now().Add(atMost)
+	for {
+		left := max(0, min(poll, time.Until(deadline)))
+		reqCtx, cancel := context.WithTimeout(ctx, left+each)
+		s, err := c.get(reqCtx, id, left.Truncate(time.Millisecond))
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		last = s
+		if s.Status.Final() || !time.Now().Before(deadline) {
+			return last, nil
+		}
+	}
+}
+
+// answer prints a screening and ends with its exit code.
+func answer(w io.Writer, s *screeningAnswer, output string) error {
+	var err error
+	if output == "json" {
+		err = printJSON(w, s.raw)
+	} else {
+		err = renderScreening(w, s)
+	}
+	if err != nil {
+		return exitWith(exitFailed, err)
+	}
+	if code := exitCode(s.Status); code != exitAdmit {
+		return exitWith(code, nil)
+	}
+	return nil
+}
+
+func checkOffline(w io.Writer, raw []byte, packs []string, asOf, output string) error {
+	day := screening.Day(time.Now().UTC().Format(time.DateOnly))
+	if asOf != "" {
+		var err error
+		if day, err = screening.ParseDay(asOf); err != nil {
+			return exitWith(exitUsage, err)
+		}
+	}
+	v, err := loadVocabulary(packs, false, false)
+	if err != nil {
+		return err
+	}
+	spec, err := screening.ParseSpec(raw)
+	if err != nil {
+		return exitWith(exitUsage, err)
+	}
+	d, err := screening.Classify(spec, v, day)
+	if err != nil {
+		return exitWith(exitUsage, err)
+	}
+	status := map[screening.Outcome]review.Status{screening.OutcomeAdmit: review.StatusAdmitted,
+		screening.OutcomeEscalate: review.StatusPending, screening.OutcomeBlock: review.StatusBlocked}[d.Outcome]
+	s := &screeningAnswer{Status: status, RunRef: spec.RunRef, Decision: d}
+	if s.raw, err = json.Marshal(map[string]any{"offline": true, "run_ref": spec.RunRef, "decision": d}, json.Deterministic(true)); err != nil {
+		return exitWith(exitFailed, err)
+	}
+	return answer(w, s, output)
+}
+
+func readInput(stdin io.Reader, name string) ([]byte, error) {
+	if name != "-" {
+		return os.ReadFile(name)
+	}
+	const most = screening.MaxDocumentBytes + 1 // one more than allowed, so that too much is seen
+	return io.ReadAll(io.LimitReader(stdin, most))
+}
+
+func checkOutput(output string) error {
+	if output != "text" && output != "json" {
+		return exitWith(exitUsage, errors.New("--output must be text or json"))
+	}
+	return nil
+}
+
+func printJSON(w io.Writer, raw jsontext.Value) error {
+	v := raw.Clone()
+	if err := v.Indent(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, string(v))
+	return err
+}

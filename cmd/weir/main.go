@@ -1,0 +1,127 @@
+// Command weir is a pre-training screening gate: pipelines ask it whether
+// exactly these bytes may train now. See README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"weir/screening"
+)
+
+// Exit codes. They do not depend on the output format.
+const (
+	exitAdmit       = 0
+	exitFailed      = 1
+	exitUsage       = 2 // usage, or an invalid spec
+	exitPackInvalid = 4
+	exitBlock       = 10
+	exitPending     = 11 // escalated, also when a wait times out
+	exitEnded       = 12 // expired, superseded, withdrawn, revoked
+	exitNoAnswer    = 20 // unavailable or timed out: closed
+)
+
+// exitError carries the code with which the program ends. A nil err ends it
+// silently: the command has said everything.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func exitWith(code int, err error) error { return &exitError{code, err} }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the program: everything but the process it lives in.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot(stdout, stderr)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitAdmit
+	}
+	code := exitUsage // what cobra refuses is usage
+	var exit *exitError
+	if errors.As(err, &exit) {
+		code = exit.code
+		if exit.err == nil {
+			return code
+		}
+	}
+	printError(stderr, err)
+	return code
+}
+
+// printError shows every problem of an invalid document on a line of its own.
+func printError(w io.Writer, err error) {
+	var invalid *screening.InvalidError
+	if !errors.As(err, &invalid) {
+		fmt.Fprintf(w, "weir: %v\n", err)
+		return
+	}
+	fmt.Fprintf(w, "weir: the %s is not valid%s\n", invalid.What, inFile(invalid.Name))
+	for _, p := range invalid.Problems {
+		line := ""
+		if p.Line > 0 {
+			line = fmt.Sprintf("line %d: ", p.Line)
+		}
+		pointer := p.Pointer
+		if pointer == "" {
+			pointer = "it"
+		}
+		fmt.Fprintf(w, "  %s%s %s\n", line, pointer, p.Detail)
+	}
+}
+
+func inFile(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " (" + name + ")"
+}
+
+func newRoot(stdout, stderr io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weir",
+		Short: "A screening gate that an ML pipeline asks before it trains",
+		Long: "weir classifies a training specification into block, escalate or admit,\n" +
+			"keeps the decision in Postgres, and sends escalations to reviewers.\n\n" +
+			"Exit codes of check and wait: 0 admit, 10 block, 11 escalated or pending,\n" +
+			"12 expired, superseded or withdrawn, 2 usage or invalid spec, 4 pack invalid,\n" +
+			"20 no answer (treat it as closed).",
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.AddCommand(newServe(), newCheck(), newWait(), newPack(), newKey(), newMigrate(), newDoctor(), newVersion())
+	return root
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "Show the version of the engine", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "weir, decision engine %s\n", screening.EngineVersion)
+			return err
+		}}
+}

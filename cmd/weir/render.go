@@ -1,0 +1,238 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"weir/review"
+	"weir/screening"
+)
+
+// width is the widest line of text output: a plain terminal.
+const width = 80
+
+// paint colours words on a terminal, and only there.
+type paint bool
+
+func paintFor(w io.Writer) paint {
+	f, ok := w.(*os.File)
+	return paint(ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "")
+}
+
+func (p paint) bold(code, text string) string {
+	if !p {
+		return text
+	}
+	return "\x1b[1;" + code + "m" + text + "\x1b[0m"
+}
+
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	plain  = "39"
+)
+
+// renderScreening shows the outcome first, then each finding that caused it,
+// then what could not be checked and the statements that would decide it.
+func renderScreening(w io.Writer, s *screeningAnswer) error {
+	p, d := paintFor(w), s.Decision
+	out := &lines{w: w}
+	word, colour := headline(s)
+	out.put("%s  %s", p.bold(colour, word), printable(s.RunRef))
+	out.wrap("  ", "", summary(s))
+	for _, c := range d.Causes {
+		f, ok := d.Finding(c.Term)
+		if !ok {
+			continue
+		}
+		out.put("")
+		out.put("  %s  %s, %s", p.bold(plain, c.Term), c.Effect, c.Severity)
+		out.wrap("    ", "", c.Title)
+		for i, ev := range shownEvidence(f.Evidence) {
+			label := "where   "
+			if i > 0 {
+				label = "        "
+			}
+			out.wrap("    "+label, "            ", ev)
+		}
+		out.wrap("    why     ", "            ", printable(f.Reason))
+		if c.Remedy != "" {
+			out.wrap("    passes  ", "            ", c.Remedy)
+		}
+	}
+	renderOpen(out, p, d)
+	if d.Refusal != "" {
+		out.put("")
+		out.wrap("  ", "  ", d.Refusal)
+	}
+	if d.Hedge != nil {
+		out.put("")
+		out.wrap("  ", "  ", "The disclosure statement has to start with: "+d.Hedge.Text)
+	}
+	renderFooter(out, s)
+	return out.err
+}
+
+func headline(s *screeningAnswer) (word, colour string) {
+	switch s.Status {
+	case review.StatusAdmitted:
+		return "ADMITTED", green
+	case review.StatusBlocked:
+		return "BLOCKED", red
+	case review.StatusPending:
+		return "ESCALATED", yellow
+	}
+	return strings.ToUpper(string(s.Status)), yellow
+}
+
+func summary(s *screeningAnswer) string {
+	d := s.Decision
+	marks := ""
+	if d.Unratified {
+		marks += " Packs that are not ratified were used."
+	}
+	if d.AuditOnly {
+		marks += " The deployment only audits."
+	}
+	if s.DecidedBy == "people" {
+		return "Reviewers decided." + marks
+	}
+	n := 0
+	for _, c := range d.Causes {
+		if c.Effect >= screening.Escalate {
+			n++
+		}
+	}
+	switch {
+	case d.Outcome == screening.OutcomeAdmit:
+		return "Every term that decides was checked and upheld." + marks
+	case n == 0 && d.NoPolicyMatched:
+		return "No ethics term could be checked, so nothing was shown to be harmless." + marks
+	case d.Outcome == screening.OutcomeBlock:
+		return fmt.Sprintf("%s this run.%s", count(n, "finding blocks", "findings block"), marks)
+	default:
+		return fmt.Sprintf("%s a person.%s", count(n, "finding needs", "findings need"), marks)
+	}
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// shownEvidence gives a few lines of "pointer: name is value".
+func shownEvidence(evidence []screening.Evidence) (shown []string) {
+	const most = 4
+	for i, ev := range evidence {
+		if i == most {
+			return append(shown, fmt.Sprintf("and %d more places", len(evidence)-most))
+		}
+		line := ev.Pointer
+		if line == "" {
+			line = "(nowhere)"
+		}
+		shown = append(shown, fmt.Sprintf("%s: %s = %s", printable(line), ev.Name, printable(ev.Value)))
+	}
+	return shown
+}
+
+// renderOpen lists what could not be checked and what would decide it.
+func renderOpen(out *lines, p paint, d *screening.Decision) {
+	observed := 0
+	for _, f := range allFindings(d) {
+		if f.State == screening.NotCheckable && !causes(d, f.Term) {
+			observed++
+		}
+	}
+	if len(d.Missing) > 0 {
+		out.put("")
+		out.put("  %s", p.bold(plain, "Not checkable yet. "+count(len(d.Missing), "statement", "statements")+" would decide it:"))
+		for _, m := range d.Missing {
+			out.wrap("    "+printable(m.Pointer)+"  ", "      ", m.Say)
+		}
+	}
+	if observed > 0 {
+		out.put("")
+		out.wrap("  ", "  ", fmt.Sprintf("%s could not be checked and did not change the outcome; see --output json.", count(observed, "other term", "other terms")))
+	}
+}
+
+func causes(d *screening.Decision, id string) bool {
+	for _, c := range d.Causes {
+		if c.ID() == id {
+			return true
+		}
+	}
+	return false
+}
+
+func allFindings(d *screening.Decision) (all []screening.Finding) {
+	for _, v := range d.Safety {
+		all = append(all, v.Findings...)
+	}
+	for _, v := range d.Ethics {
+		all = append(all, v.Findings...)
+	}
+	return all
+}
+
+func renderFooter(out *lines, s *screeningAnswer) {
+	if s.ID == "" {
+		out.put("")
+		out.put("  offline, as of %s; nothing was kept", s.Decision.AsOf)
+		return
+	}
+	out.put("")
+	out.put("  screening %s", s.ID)
+	if s.Status == review.StatusAdmitted && s.AdmittedUntil != nil {
+		out.put("  admitted until %s", s.AdmittedUntil.UTC().Format("2006-01-02 15:04 UTC"))
+	}
+	if s.Review != nil {
+		out.put("  review    %s", s.Review.ID)
+		if s.Status == review.StatusPending {
+			out.put("  due       %s; weir wait %s", s.Review.DueAt.UTC().Format(time.DateTime+" UTC"), s.ID)
+		}
+	}
+}
+
+// lines writes lines and remembers the first error.
+type lines struct {
+	w   io.Writer
+	err error
+}
+
+func (l *lines) put(format string, args ...any) {
+	if l.err == nil {
+		_, l.err = fmt.Fprintf(l.w, format+"\n", args...)
+	}
+}
+
+// wrap breaks text at spaces so that lines stay within width; first goes before
+// the first line and rest before the others (spaces as long as first when empty).
+func (l *lines) wrap(first, rest, text string) {
+	if rest == "" {
+		rest = strings.Repeat(" ", len([]rune(first)))
+	}
+	line, used := first, len([]rune(first))
+	empty := true
+	for _, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		if !empty && used+1+n > width {
+			l.put("%s", line)
+			line, used, empty = rest, len([]rune(rest)), true
+		}
+		if !empty {
+			line, used = line+" ", used+1
+		}
+		line, used, empty = line+word, used+n, false
+	}
+	l.put("%s", strings.TrimRight(line, " "))
+}

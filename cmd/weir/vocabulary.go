@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"weir/screening"
+	"weir/screening/packs"
+)
+
+// defaultPacks are the shipped packs that decide beside the floor when nothing
+// else is said.
+var defaultPacks = []string{"content_hazards", "data_rights"}
+
+// loadBundle reads a pack with its cases and report: a shipped pack by id, any
+// other by the path of its file.
+func loadBundle(ref string, reg *screening.Registry) (*screening.Bundle, error) {
+	read, path := os.ReadFile, ref
+	if !strings.ContainsAny(ref, "/.") {
+		path = ref + ".yaml"
+		read = func(name string) ([]byte, error) {
+			data, err := fs.ReadFile(packs.FS, name)
+			if errors.Is(err, fs.ErrNotExist) && name == path {
+				return nil, fmt.Errorf("there is no shipped pack %s; name one of %s, or give the path of a file", ref, strings.Join(shippedPacks(), ", "))
+			}
+			return data, err
+		}
+	}
+	data, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	b := &screening.Bundle{}
+	if b.Pack, err = screening.LoadPack(path, data, reg); err != nil {
+		return nil, err
+	}
+	cases := sibling(path, ".cases.yaml")
+	switch data, err = read(cases); {
+	case err == nil:
+		if b.Cases, err = screening.LoadCases(cases, data, b.Pack); err != nil {
+			return nil, err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	report := sibling(path, ".report.json")
+	switch data, err = read(report); {
+	case err == nil:
+		if b.Report, err = screening.LoadReport(report, data); err != nil {
+			return nil, err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	return b, nil
+}
+
+// sibling is the file beside a pack: rights.yaml → rights.cases.yaml.
+func sibling(path, suffix string) string {
+	return strings.TrimSuffix(path, filepath.Ext(path)) + suffix
+}
+
+// shippedPacks lists the ids of the embedded packs.
+func shippedPacks() (ids []string) {
+	names, err := fs.Glob(packs.FS, "*.yaml")
+	if err != nil {
+		return nil // only a malformed pattern can fail
+	}
+	for _, n := range names {
+		if id := strings.TrimSuffix(n, ".yaml"); !strings.HasSuffix(id, ".cases") {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// loadVocabulary loads the floor and the named packs and refuses what is not in
+// force. unratified lets packs pass that are not, and marks every decision so.
+func loadVocabulary(refs []string, auditOnly, unratified bool) (*screening.Vocabulary, error) {
+	reg := screening.NewRegistry()
+	floor, err := loadBundle(screening.FloorID, reg)
+	if err != nil {
+		return nil, exitWith(exitPackInvalid, err)
+	}
+	bundles := []*screening.Bundle{floor}
+	for _, ref := range refs {
+		if ref == screening.FloorID {
+			continue // always there
+		}
+		b, err := loadBundle(ref, reg)
+		if err != nil {
+			return nil, exitWith(exitPackInvalid, err)
+		}
+		bundles = append(bundles, b)
+	}
+	cfg := screening.VocabularyConfig{AuditOnly: auditOnly}
+	all := make([]*screening.Pack, len(bundles))
+	for i, b := range bundles {
+		all[i] = b.Pack
+		if err := b.InForce(reg, floor.Pack); err != nil {
+			if !unratified {
+				return nil, exitWith(exitPackInvalid, err)
+			}
+			cfg.Unratified = true
+		}
+	}
+	v, err := screening.NewVocabulary(reg, cfg, all...)
+	if err != nil {
+		return nil, exitWith(exitPackInvalid, err)
+	}
+	return v, nil
+}

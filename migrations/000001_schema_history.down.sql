@@ -1,0 +1,2 @@
+delete from schema_history where version = 1;
+drop table schema_history;

@@ -1,0 +1,131 @@
+package screening
+
+import (
+	"regexp"
+	"strings"
+)
+
+// The closed code lists of the spec. A code that is not listed is refused: a
+// typing error must not read as a new, harmless value.
+var (
+	objectiveKinds = []string{"pretrain", "continued_pretrain", "sft", "dpo", "kto", "orpo", "grpo", "ppo",
+		"reward_model", "distill", "embedding", "classifier", "other"}
+
+	inputKinds = []string{"dataset", "base_model", "teacher", "reward_model", "tokenizer", "code"}
+
+	sourceKinds = []string{"web_crawl", "public_dataset", "licensed", "private_third_party", "user_interactions",
+		"user_other_services", "synthetic", "sensor", "human_authored", "unknown"}
+
+	restrictionCodes = []string{"nc", "nd", "sa", "no_ml", "research_only", "eu_disallowed", "geo", "unknown"}
+
+	tdmCodes = []string{"reserved", "not_reserved", "unknown"}
+
+	consentCodes = []string{"documented", "claimed", "absent", "unknown", "not_applicable"}
+
+	splitCodes = []string{"train", "validation", "test", "all", "custom"}
+
+	modalityCodes = []string{"text", "code", "image", "video", "audio", "tabular", "time_series", "graph", "sensor",
+		"three_d", "unknown"}
+
+	euMembers = []string{"AT", "BE", "BG", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GR", "HR", "HU", "IE", "IT",
+		"LT", "LU", "LV", "MT", "NL", "PL", "PT", "RO", "SE", "SI", "SK"}
+
+	digestHexLen = map[string]int{"sha256": 64, "sha384": 96, "sha512": 128, "blake3": 64, "md5": 32, "sha1": 40}
+)
+
+// purposeCodes are the declared purposes of a run. Those under "prohibited"
+// name the practices of Article 5 of the EU AI Act; declaring one blocks.
+var purposeCodes = []string{
+	// ordinary
+	"customer_support", "general_assistant", "code_assistance", "search_and_retrieval", "translation",
+	"summarisation", "information_extraction", "classification", "speech", "vision", "recommendation",
+	"education", "healthcare", "legal", "finance", "hiring", "robotics", "science", "creative",
+	"internal_tooling", "commercial_product", "research", "safety_research", "content_moderation", "evaluation",
+	// high risk in their kind, not prohibited
+	"law_enforcement", "migration_control", "critical_infrastructure", "biometric_verification",
+	// prohibited
+	"behavioural_manipulation", "exploiting_vulnerability", "social_scoring", "crime_prediction_from_profiling",
+	"face_recognition_database", "emotion_recognition_work_or_school", "biometric_sorting",
+	"remote_biometric_identification", "intimate_imagery_generation",
+}
+
+// tagState is what is known of one disclosure tag at one place.
+type tagState uint8
+
+const (
+	notAssessed tagState = iota // nothing said
+	absent
+	unknownState // said not to be known; placeholder counts as this
+	present
+)
+
+var tagStateNames = map[string]tagState{"present": present, "absent": absent, "unknown": unknownState,
+	"placeholder": unknownState, "not_assessed": notAssessed}
+
+var stateCodes = []string{"present", "absent", "unknown", "placeholder", "not_assessed"}
+
+var basisCodes = []string{"structured", "prose", "inferred"}
+
+// tag is one disclosure tag. For a protective tag the good state is present:
+// consent that is absent is worse than consent that is unknown.
+type tag struct {
+	name       string
+	protective bool
+	means      string
+}
+
+var tags = []tag{
+	{"biometric", false, "data from which a person's body or voice can be identified"},
+	{"confidentiality", false, "secrets or data under a duty of confidence"},
+	{"consent", true, "the people in the data agreed to this use"},
+	{"copyright_material", false, "works under copyright without a licence that covers training"},
+	{"deidentified", true, "identifying details were removed"},
+	{"dual_use_cbrn", false, "knowledge that helps to make chemical, biological, radiological or nuclear weapons"},
+	{"dual_use_cyber", false, "working attack code or operational intrusion knowledge"},
+	{"gated_access", false, "access to the source is gated or needs an agreement"},
+	{"geo_restriction", false, "terms or law restrict where it may be used"},
+	{"hate", false, "content that demeans people for protected traits"},
+	{"health", false, "data about people's health"},
+	{"human_subjects", false, "data from research on people"},
+	{"known_bias", true, "known biases are documented"},
+	{"known_limits", true, "known limitations are documented"},
+	{"minors", false, "data from or about children"},
+	{"model_generated", false, "content written by a model"},
+	{"not_for_all_audiences", false, "content marked as not for all audiences"},
+	{"personal_data", false, "data about identifiable people"},
+	{"self_harm", false, "content about suicide or self-harm"},
+	{"sensitive_personal", false, "special categories of personal data: beliefs, origin, sexual life, union membership"},
+	{"sexual_content", false, "sexual content"},
+	{"synthetic", false, "artificially made data"},
+	{"tdm_reserved", false, "rights holders reserved text and data mining"},
+	{"user_generated", false, "content that users of a service wrote"},
+	{"violent", false, "depictions or praise of violence"},
+}
+
+// numTags bounds the arrays of tag states; a test keeps it equal to len(tags).
+const numTags = 25
+
+var tagIndex = func() map[string]int {
+	m := make(map[string]int, len(tags))
+	for i, t := range tags {
+		m[t.name] = i
+	}
+	return m
+}()
+
+// placeholders are whole values that stand for "to be filled in". They state
+// nothing. NOASSERTION is a statement that it is not known.
+var placeholders = map[string]bool{
+	"none": true, "null": true, "undefined": true, "unknown": true, "other": true, "n/a": true, "na": true,
+	"xxx": true, "xxxx": true, "-": true, "?": true, "noassertion": true, "[more information needed]": true,
+	"[needs more information]": true, "more information needed": true, "this is a license.": true,
+	"no description available": true, "unspecified": true, "custom": true, "no license": true, "various": true,
+}
+
+// unfilled are texts that begin like a placeholder: "TBD-on-acceptance", "TODO: ask legal", "<your-dataset-id>".
+var unfilled = regexp.MustCompile(`^(?:todo|tbd|tbc)(?:$|[^a-z0-9])|^<[^<>]*>$`)
+
+func isPlaceholder(s string) bool {
+	s = strings.ToLower(strings.TrimSpace(s))
+	return placeholders[s] || unfilled.MatchString(s)
+}

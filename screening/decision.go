@@ -1,0 +1,291 @@
+package screening
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// EngineVersion names the rules by which bytes become decisions. It changes
+// whenever the same bytes, packs and day could give another decision, and stands
+// beside a decision, not in it.
+const EngineVersion = "1"
+
+// Day is a UTC calendar day, written 2006-01-02.
+type Day string
+
+// ParseDay reads a day.
+func ParseDay(s string) (Day, error) {
+	if _, err := time.Parse(time.DateOnly, s); err != nil {
+		return "", fmt.Errorf("a day is written YYYY-MM-DD")
+	}
+	return Day(s), nil
+}
+
+// Decision is what the verdicts on one spec fold to. Its JSON is deterministic.
+type Decision struct {
+	Outcome         Outcome   `json:"outcome"`
+	SpecSHA256      Digest256 `json:"spec_sha256"`
+	CanonicalSHA256 Digest256 `json:"canonical_sha256"`
+	AsOf            Day       `json:"as_of"`
+	Packs           []PackRef `json:"packs"`
+	// Causes are the findings that decided: those whose effect is the outcome, and every hedge.
+	Causes []EffectiveFinding `json:"causes"`
+	// NoPolicyMatched: no ethics term that decides anything could be checked.
+	NoPolicyMatched bool            `json:"no_policy_matched"`
+	AuditOnly       bool            `json:"audit_only,omitzero"`
+	Unratified      bool            `json:"unratified,omitzero"`
+	Refusal         string          `json:"refusal,omitzero"` // on block
+	Hedge           *InjectedHedge  `json:"hedge,omitzero"`   // travels with any admission
+	Missing         []Statement     `json:"missing"`          // shortest list of statements that would decide what is open
+	Safety          []SafetyVerdict `json:"safety"`
+	Ethics          []EthicsVerdict `json:"ethics"`
+
+	effects []TermEffect
+}
+
+// EffectiveFinding is a finding together with what it leads to.
+type EffectiveFinding struct {
+	Term     string   `json:"term"` // "safety:<id>" or "ethics:<id>"
+	Effect   Response `json:"effect"`
+	Severity string   `json:"severity"`
+	Title    string   `json:"title"`
+	Remedy   string   `json:"remedy,omitzero"` // what would make it pass
+}
+
+// InjectedHedge says what the disclosure statement becomes.
+type InjectedHedge struct {
+	Text      string   `json:"text"`
+	Terms     []string `json:"terms"`     // that caused it
+	Statement string   `json:"statement"` // with the text in front; the submitted one stays as it is
+}
+
+// SafetyVerdict is the floor's answer: all findings of one safety pack.
+type SafetyVerdict struct {
+	Pack             string    `json:"pack"`
+	Upheld           bool      `json:"upheld"`
+	Violated         []string  `json:"violated_boundaries"`
+	RuntimeCheckable int       `json:"runtime_checkable_count"`
+	Findings         []Finding `json:"findings"` // in lexical order of term
+}
+
+// EthicsVerdict is a pledge's answer: all findings of one ethics pack.
+type EthicsVerdict struct {
+	Pack             string    `json:"pack"`
+	Upheld           bool      `json:"upheld"`
+	Violated         []string  `json:"violated_commitments"`
+	RuntimeCheckable int       `json:"runtime_checkable_count"`
+	Findings         []Finding `json:"findings"` // in lexical order of term
+}
+
+// MarshalDecision gives the stored form of a decision.
+func MarshalDecision(d *Decision) ([]byte, error) { return json.Marshal(d) }
+
+// Finding looks a finding up by its tagged id.
+func (d *Decision) Finding(tagged string) (*Finding, bool) {
+	layer, id, _ := strings.Cut(tagged, ":")
+	in := func(fs []Finding) *Finding {
+		if i := slices.IndexFunc(fs, func(f Finding) bool { return f.Term == id }); i >= 0 {
+			return &fs[i]
+		}
+		return nil
+	}
+	if layer == string(Safety) {
+		for _, v := range d.Safety {
+			if f := in(v.Findings); f != nil {
+				return f, true
+			}
+		}
+	} else {
+		for _, v := range d.Ethics {
+			if f := in(v.Findings); f != nil {
+				return f, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// Classify decides. It is pure: the same spec bytes, packs and day give the same
+// decision bytes. The error is an [*InvalidError] when the spec lacks what the
+// packs cannot do without (a disclosure statement to hedge).
+func Classify(spec *ParsedSpec, v *Vocabulary, asOf Day) (*Decision, error) {
+	if v.hedges && IsBlank(spec.DisclosureStatement) {
+		return nil, spec.Invalid(Problem{Pointer: "/disclosure_statement",
+			Detail: "must not be blank: a term in force may put a hedge before it"})
+	}
+	f := fold{v: v}
+	f.decision = Decision{SpecSHA256: spec.SHA256, CanonicalSHA256: spec.CanonicalSHA256, AsOf: asOf, Packs: v.Packs(),
+		AuditOnly: v.cfg.AuditOnly, Unratified: v.cfg.Unratified,
+		Causes: []EffectiveFinding{}, Missing: []Statement{}, Safety: []SafetyVerdict{}, Ethics: []EthicsVerdict{}}
+	e := &evaluation{facts: newFacts(spec.Spec, v.matcher)}
+	for i := range v.packs { // every term is evaluated; nothing short-circuits
+		f.verdict(&v.packs[i], e)
+	}
+	return f.finish(spec.DisclosureStatement), nil
+}
+
+// fold gathers findings and their effects while the packs are gone through.
+type fold struct {
+	v        *Vocabulary
+	decision Decision
+	effects  []effect
+	checked  bool // an ethics term that decides something was checkable
+}
+
+type effect struct {
+	EffectiveFinding
+	term    *Term
+	pack    *compiledPack
+	finding *Finding
+}
+
+func (f *fold) verdict(p *compiledPack, e *evaluation) {
+	findings := make([]Finding, len(p.terms))
+	violated, checkable := []string{}, 0
+	for i := range p.terms {
+		t := &p.terms[i]
+		findings[i] = t.evaluate(e)
+		fd := &findings[i]
+		if fd.RuntimeCheckable() {
+			checkable++
+			f.checked = f.checked || p.Layer == Ethics && t.Response != Observe
+		}
+		if fd.State == Violated {
+			violated = append(violated, t.ID)
+		}
+		if r, acts := t.effect(fd); acts {
+			f.effects = append(f.effects, effect{EffectiveFinding{tagID(p.Layer, t.ID), r, t.Severity, t.Title, t.Remedy}, t.Term, p, fd})
+		}
+	}
+	if p.Layer == Safety {
+		f.decision.Safety = append(f.decision.Safety, SafetyVerdict{p.ID, len(violated) == 0, violated, checkable, findings})
+	} else {
+		f.decision.Ethics = append(f.decision.Ethics, EthicsVerdict{p.ID, len(violated) == 0, violated, checkable, findings})
+	}
+}
+
+// effect is what a finding leads to; upheld leads to nothing.
+func (t *Term) effect(f *Finding) (Response, bool) {
+	switch f.State {
+	case Upheld:
+		return 0, false
+	case Violated:
+		return t.Response, true
+	default:
+		return t.unchecked(f.Cause), true
+	}
+}
+
+func (f *fold) finish(statement string) *Decision {
+	d := &f.decision
+	worst := Observe
+	for _, e := range f.effects {
+		worst = max(worst, e.Effect)
+	}
+	d.NoPolicyMatched = !f.checked
+	switch {
+	case worst == Block:
+		d.Outcome = OutcomeBlock
+	case worst == Escalate, !f.checked && !f.v.cfg.AuditOnly:
+		d.Outcome, worst = OutcomeEscalate, Escalate
+	default:
+		d.Outcome = OutcomeAdmit
+	}
+	var open [][][]Statement
+	var refused []string
+	for _, e := range f.effects {
+		if e.Effect == Hedge || e.Effect == worst && worst >= Escalate {
+			d.Causes = append(d.Causes, e.EffectiveFinding)
+		}
+		if e.finding.State == NotCheckable && e.Effect >= Hedge {
+			open = append(open, e.finding.open...)
+		}
+		if e.Effect == Block {
+			refused = append(refused, e.Term)
+		}
+	}
+	for _, e := range f.effects {
+		d.effects = append(d.effects, TermEffect{e.EffectiveFinding, e.pack.ID})
+	}
+	sortCauses(d.Causes)
+	d.Missing = shortest(append(open, f.toMatch()))
+	d.Refusal = Refusal(refused)
+	d.Hedge = f.hedge(statement)
+	return d
+}
+
+// toMatch gives, if no policy matched, the ways to make one match: for each
+// ethics term that decides something, the statements that would decide it.
+func (f *fold) toMatch() (alternatives [][]Statement) {
+	for _, e := range f.effects {
+		open := e.finding.open
+		undecidable := slices.ContainsFunc(open, func(part [][]Statement) bool { return len(part) == 0 })
+		if f.checked || e.pack.Layer != Ethics || e.term.Response == Observe || len(open) == 0 || undecidable {
+			continue
+		}
+		alternatives = append(alternatives, shortest(open))
+	}
+	return alternatives
+}
+
+func sortCauses(causes []EffectiveFinding) {
+	slices.SortFunc(causes, func(a, b EffectiveFinding) int {
+		if a.Effect != b.Effect {
+			return int(b.Effect) - int(a.Effect)
+		}
+		return strings.Compare(a.Term, b.Term)
+	})
+}
+
+// hedge injects the text of the lowest pack id among those that ask for one, once.
+func (f *fold) hedge(statement string) *InjectedHedge {
+	var h *InjectedHedge
+	var lowest string
+	for _, e := range f.effects {
+		if e.Effect != Hedge {
+			continue
+		}
+		if h == nil || e.pack.ID < lowest {
+			if h == nil {
+				h = &InjectedHedge{}
+			}
+			h.Text, lowest = e.pack.HedgeText(), e.pack.ID
+		}
+		h.Terms = append(h.Terms, e.Term)
+	}
+	if h != nil {
+		slices.Sort(h.Terms)
+		h.Statement = InjectHedge(h.Text, statement)
+	}
+	return h
+}
+
+// MarshalJSON keeps a decision without an outcome from being written.
+func (d Decision) MarshalJSON() ([]byte, error) {
+	type plain Decision
+	if d.Outcome == 0 {
+		return nil, fmt.Errorf("a decision without an outcome cannot be written")
+	}
+	return json.Marshal(plain(d), jsontext.EscapeForHTML(false))
+}
+
+// ID is the term's id without its layer.
+func (e EffectiveFinding) ID() string {
+	_, id, _ := strings.Cut(e.Term, ":")
+	return id
+}
+
+// TermEffect is one finding that leads to something, with its pack.
+type TermEffect struct {
+	EffectiveFinding
+	Pack string
+}
+
+// Effects lists every finding that is not upheld with what it leads to, in the
+// order of the verdicts.
+func (d *Decision) Effects() []TermEffect { return d.effects }

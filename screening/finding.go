@@ -1,0 +1,218 @@
+package screening
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Cause says why a finding is not checkable.
+type Cause string
+
+const (
+	CauseNoEvidence  Cause = "no_evidence"  // the spec does not say
+	CauseHint        Cause = "hint"         // something that may not decide speaks for a violation
+	CauseStructural  Cause = "structural"   // cannot be seen in a spec; enforced elsewhere
+	CauseNoPredicate Cause = "no_predicate" // the term has nothing that checks it
+	CauseError       Cause = "error"        // the predicate failed; always escalates
+)
+
+var causes = []Cause{CauseNoEvidence, CauseHint, CauseStructural, CauseNoPredicate, CauseError}
+
+// State is the public form of a finding.
+type State string
+
+const (
+	Violated     State = "violated"
+	Upheld       State = "upheld"
+	NotCheckable State = "not_checkable"
+)
+
+// Finding is what one term comes to on one spec.
+type Finding struct {
+	Term     string         `json:"term"`
+	State    State          `json:"finding"`
+	Cause    Cause          `json:"cause,omitempty"` // set exactly when not checkable
+	Reason   string         `json:"reason"`
+	Evidence []Evidence     `json:"evidence,omitempty"`
+	Inputs   []InputFinding `json:"inputs,omitempty"` // inputs that are violated or not checkable
+
+	open [][][]Statement // per undecided input, the alternatives that would decide it
+}
+
+// InputFinding is the state of one input in a per-input finding.
+type InputFinding struct {
+	ID    string `json:"id"`
+	State State  `json:"finding"`
+}
+
+// RuntimeCheckable reports whether the finding is a real answer.
+func (f *Finding) RuntimeCheckable() bool { return f.State == Violated || f.State == Upheld }
+
+func notCheckable(term string, cause Cause, reason string) Finding {
+	return Finding{Term: term, State: NotCheckable, Cause: cause, Reason: reason}
+}
+
+// evaluate gives the finding of a term. A panic in a predicate is a failure of
+// that term alone, and a failure escalates.
+func (t *compiledTerm) evaluate(e *evaluation) (f Finding) {
+	e.failure = ""
+	defer func() {
+		if recover() != nil { // what it panicked with may quote the spec
+			f = notCheckable(t.ID, CauseError, "the predicate failed and decided nothing")
+		}
+	}()
+	switch {
+	case t.Structural != "":
+		return notCheckable(t.ID, CauseStructural, "cannot be seen in a spec; "+t.Structural)
+	case t.predicate != nil:
+		f = t.predicate(e.spec)
+		f.Term = t.ID // a predicate that answers under another id is rebound
+		return f.honest()
+	case t.clause == nil:
+		return notCheckable(t.ID, CauseNoPredicate, "no predicate is registered for this term")
+	case len(t.Over) == 0:
+		f = t.overSpec(e)
+	default:
+		f = t.overInputs(e)
+	}
+	if e.failure != "" && (f.State != Violated || t.Response < Escalate) {
+		return notCheckable(t.ID, CauseError, e.failure)
+	}
+	return f
+}
+
+// honest corrects a predicate's answer that contradicts itself or cannot be read.
+func (f Finding) honest() Finding {
+	switch {
+	case f.State == Violated, f.State == Upheld:
+		f.Cause = ""
+	case f.State == NotCheckable && slices.Contains(causes, f.Cause):
+	case f.State == NotCheckable && f.Cause == "":
+		f.Cause = CauseNoEvidence
+	default:
+		return notCheckable(f.Term, CauseError, "the predicate gave no valid answer")
+	}
+	if IsBlank(f.Reason) {
+		f.Reason = "the predicate gave no reason"
+	}
+	f.Evidence = compactEvidence(slices.Clone(f.Evidence))
+	return f
+}
+
+func stateOf(v value) (State, Cause) {
+	switch v {
+	case yesValue:
+		return Violated, ""
+	case no:
+		return Upheld, ""
+	case hinted:
+		return NotCheckable, CauseHint
+	default:
+		return NotCheckable, CauseNoEvidence
+	}
+}
+
+const upheldReason = "nothing stated violates it"
+
+func (t *compiledTerm) overSpec(e *evaluation) Finding {
+	f := Finding{Term: t.ID, Reason: upheldReason}
+	v := t.clause.value(e, wholeSpec)
+	f.State, f.Cause = stateOf(v)
+	if v == no {
+		return f
+	}
+	var x explanation
+	t.clause.explain(e, wholeSpec, &x)
+	f.Reason, f.Evidence = joinReasons(x.reasons), compactEvidence(x.evidence)
+	if v != yesValue {
+		f.open = [][][]Statement{x.open}
+	}
+	return f
+}
+
+// overInputs: any violated → violated; else any unknown → not checkable; else
+// upheld. A spec without a data set cannot uphold anything about its data.
+func (t *compiledTerm) overInputs(e *evaluation) Finding {
+	f := Finding{Term: t.ID, Reason: upheldReason}
+	hasDataset := false
+	values := make([]value, len(e.spec.Inputs))
+	worst := no
+	for i := range e.spec.Inputs {
+		kind := e.spec.Inputs[i].Kind
+		hasDataset = hasDataset || kind == "dataset"
+		if slices.Contains(t.Over, kind) {
+			values[i] = t.clause.value(e, i)
+			worst = max(worst, values[i])
+		}
+	}
+	if worst == no && !hasDataset {
+		f = notCheckable(t.ID, CauseNoEvidence, "the spec names no data set")
+		f.open = [][][]Statement{{{{Pointer: "/inputs", Say: "{id: ID, kind: dataset, …}"}}}}
+		return f
+	}
+	f.State, f.Cause = stateOf(worst)
+	if worst == no {
+		return f
+	}
+	var reasons []string
+	for i, v := range values {
+		if v == no {
+			continue
+		}
+		state, _ := stateOf(v)
+		f.Inputs = append(f.Inputs, InputFinding{ID: e.spec.Inputs[i].ID, State: state})
+		if state != f.State {
+			continue // an open input beside a violated one is listed, not explained
+		}
+		var x explanation
+		t.clause.explain(e, i, &x)
+		f.Evidence = append(f.Evidence, x.evidence...)
+		reasons = append(reasons, "input "+e.spec.Inputs[i].ID+": "+joinReasons(x.reasons))
+		if v != yesValue {
+			f.open = append(f.open, x.open)
+		}
+	}
+	f.Evidence = compactEvidence(f.Evidence)
+	f.Reason = joinInputs(reasons)
+	return f
+}
+
+func joinReasons(reasons []string) string {
+	reasons = slices.Compact(slices.Clone(reasons))
+	return strings.Join(reasons, "; ")
+}
+
+// joinInputs shortens what would repeat for every input.
+func joinInputs(reasons []string) string {
+	const most = 3
+	if len(reasons) <= most {
+		return strings.Join(reasons, "; ")
+	}
+	return strings.Join(reasons[:most], "; ") + fmt.Sprintf("; and %d more inputs", len(reasons)-most)
+}
+
+// compactEvidence drops repetitions, for a statement of the spec counts for
+// every input but stands once, and says how much is left out beyond the bound.
+func compactEvidence(all []Evidence) []Evidence {
+	type key struct {
+		name, value, pointer string
+		span                 Span
+	}
+	seen := make(map[key]bool, len(all))
+	out := all[:0]
+	for _, ev := range all {
+		k := key{name: ev.Name, value: ev.Value, pointer: ev.Pointer}
+		if ev.Span != nil {
+			k.span = *ev.Span
+		}
+		if !seen[k] {
+			seen[k] = true
+			out = append(out, ev)
+		}
+	}
+	if more := len(out) - maxEvidence; more > 0 {
+		out = append(out[:maxEvidence:maxEvidence], Evidence{Name: "more", Value: "there is more of this kind"})
+	}
+	return out
+}

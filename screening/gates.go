@@ -1,0 +1,258 @@
+package screening
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// runGates runs every gate that needs only pack, cases and floor, in a fixed order.
+func (b *Bundle) runGates(reg *Registry, floor *Pack, asOf Day) ([]Gate, error) {
+	if b.Cases == nil {
+		return nil, fmt.Errorf("pack %s has no cases", b.Pack.ID)
+	}
+	packs := []*Pack{b.Pack}
+	if b.Pack.ID != FloorID {
+		packs = append(packs, floor)
+	}
+	v, err := NewVocabulary(reg, VocabularyConfig{}, packs...)
+	if err != nil {
+		return nil, err
+	}
+	g := gateRun{bundle: b, v: v, asOf: asOf}
+	return []Gate{g.replay(), g.cases(), g.coverage(), g.vacuous(), g.complete(), g.required()}, nil
+}
+
+type gateRun struct {
+	bundle *Bundle
+	v      *Vocabulary
+	asOf   Day
+}
+
+// classify decides a case and gives the findings of the pack under test.
+func (g *gateRun) classify(s *Spec) (*Decision, map[string]*Finding, error) {
+	raw, err := json.Marshal(s, json.Deterministic(true))
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := Classify(&ParsedSpec{Spec: s, Raw: raw, SHA256: Sum(raw), doc: &document{json: raw}}, g.v, g.asOf)
+	if err != nil {
+		return nil, nil, err
+	}
+	found := map[string]*Finding{}
+	for i := range g.bundle.Pack.Terms {
+		id := g.bundle.Pack.Terms[i].ID
+		found[id], _ = d.Finding(tagID(g.bundle.Pack.Layer, id))
+	}
+	return d, found, nil
+}
+
+func gate(name string, measured, threshold int, passed bool, detail string) Gate {
+	return Gate{Name: name, Passed: passed, Measured: measured, Threshold: threshold, Detail: detail}
+}
+
+// replay: deciding every case again gives the same bytes.
+func (g *gateRun) replay() Gate {
+	specs := g.specs()
+	same := 0
+	for _, s := range specs {
+		first, _, err1 := g.classify(s)
+		second, _, err2 := g.classify(s)
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		a, err1 := MarshalDecision(first)
+		b, err2 := MarshalDecision(second)
+		if err1 == nil && err2 == nil && bytes.Equal(a, b) {
+			same++
+		}
+	}
+	return gate("replay", same, len(specs), same == len(specs), fmt.Sprintf("%d of %d cases give the same bytes when decided again", same, len(specs)))
+}
+
+func (g *gateRun) specs() (all []*Spec) {
+	for i := range g.bundle.Cases.Cases {
+		all = append(all, &g.bundle.Cases.Cases[i].Spec)
+	}
+	for i := range g.bundle.Cases.Complete {
+		all = append(all, &g.bundle.Cases.Complete[i].Spec)
+	}
+	return all
+}
+
+// cases: every case gives its expected findings.
+func (g *gateRun) cases() Gate {
+	right, wrong := 0, ""
+	for i := range g.bundle.Cases.Cases {
+		c := &g.bundle.Cases.Cases[i]
+		if problem := g.caseProblem(c); problem == "" {
+			right++
+		} else if wrong == "" {
+			wrong = fmt.Sprintf("; case %q: %s", c.Name, problem)
+		}
+	}
+	n := len(g.bundle.Cases.Cases)
+	return gate("cases", right, n, right == n && n > 0, fmt.Sprintf("%d of %d cases give the expected findings%s", right, n, wrong))
+}
+
+func (g *gateRun) caseProblem(c *Case) string {
+	_, found, err := g.classify(&c.Spec)
+	if err != nil {
+		return err.Error()
+	}
+	for _, term := range slices.Sorted(maps.Keys(c.Expect)) {
+		if f := found[term]; f.State != c.Expect[term] {
+			return fmt.Sprintf("%s is %s, expected %s (%s)", term, f.State, c.Expect[term], f.Reason)
+		}
+	}
+	return ""
+}
+
+// coverage: every checkable term has a case that violates it and one that
+// upholds it, because a predicate that cannot fail is not a check.
+func (g *gateRun) coverage() Gate {
+	covered, checkable := 0, 0
+	var lacking []string
+	for i := range g.bundle.Pack.Terms {
+		t := &g.bundle.Pack.Terms[i]
+		if t.ViolatedIf == nil && t.Predicate == "" {
+			continue
+		}
+		checkable++
+		has := func(want State) bool {
+			return slices.ContainsFunc(g.bundle.Cases.Cases, func(c Case) bool { return c.Expect[t.ID] == want })
+		}
+		if has(Violated) && has(Upheld) {
+			covered++
+		} else {
+			lacking = append(lacking, t.ID)
+		}
+	}
+	return gate("coverage", covered, checkable, covered == checkable, note(
+		fmt.Sprintf("%d of %d checkable terms have a case that violates and one that upholds them", covered, checkable), lacking))
+}
+
+// vacuous: a term that acts but can never be checked is a promise without a check.
+func (g *gateRun) vacuous() Gate {
+	var empty []string
+	for i := range g.bundle.Pack.Terms {
+		t := &g.bundle.Pack.Terms[i]
+		if t.Response != Observe && t.ViolatedIf == nil && t.Predicate == "" {
+			empty = append(empty, t.ID)
+		}
+	}
+	return gate("vacuous", len(empty), 0, len(empty) == 0, note(
+		fmt.Sprintf("%d terms act without a predicate", len(empty)), empty))
+}
+
+// complete: every complete case is admitted, whatever no_policy_matched says.
+func (g *gateRun) complete() Gate {
+	admitted, n := 0, len(g.bundle.Cases.Complete)
+	var refused []string
+	for i := range g.bundle.Cases.Complete {
+		c := &g.bundle.Cases.Complete[i]
+		if d, _, err := g.classify(&c.Spec); err == nil && admits(d) {
+			admitted++
+		} else {
+			refused = append(refused, c.Name)
+		}
+	}
+	needed := g.acts()
+	return gate("complete", admitted, n, admitted == n && (n > 0 || !needed), note(
+		fmt.Sprintf("%d of %d complete cases are admitted", admitted, n), refused))
+}
+
+// admits leaves no_policy_matched aside: one pack alone need not cover a whole deployment.
+func admits(d *Decision) bool {
+	return d.Outcome == OutcomeAdmit || d.Outcome == OutcomeEscalate && d.NoPolicyMatched && !slices.ContainsFunc(d.Causes,
+		func(c EffectiveFinding) bool { return c.Effect >= Escalate })
+}
+
+// acts reports whether the pack has terms that block or escalate.
+func (g *gateRun) acts() bool {
+	return slices.ContainsFunc(g.bundle.Pack.Terms, func(t Term) bool { return t.Response >= Escalate })
+}
+
+// required: taking one statement out of a complete case, where that leaves a
+// block or escalate term unchecked, stops the admission.
+func (g *gateRun) required() Gate {
+	tried, slipped := 0, []string{}
+	for i := range g.bundle.Cases.Complete {
+		c := &g.bundle.Cases.Complete[i]
+		for _, less := range withoutOne(&c.Spec) {
+			d, found, err := g.classify(less.spec)
+			if err != nil || !g.leavesOpen(found) {
+				continue
+			}
+			tried++
+			if admits(d) {
+				slipped = append(slipped, c.Name+" without "+less.what)
+			}
+		}
+	}
+	enough := tried > 0 || !g.acts()
+	return gate("required", tried-len(slipped), tried, enough && len(slipped) == 0, note(
+		fmt.Sprintf("%d of %d required statements stop the admission when they are left out", tried-len(slipped), tried), slipped))
+}
+
+func (g *gateRun) leavesOpen(found map[string]*Finding) bool {
+	return slices.ContainsFunc(g.bundle.Pack.Terms, func(t Term) bool {
+		return t.Response >= Escalate && found[t.ID].State == NotCheckable
+	})
+}
+
+type lessSpec struct {
+	what string
+	spec *Spec
+}
+
+// withoutOne gives the spec with each statement left out in turn.
+func withoutOne(s *Spec) (out []lessSpec) {
+	less := func(what string, change func(*Spec)) {
+		c := *s
+		c.Inputs = slices.Clone(s.Inputs)
+		change(&c)
+		out = append(out, lessSpec{what, &c})
+	}
+	for i := range s.Disclosures {
+		less(tagPointer{wholeSpec, i}.String(), func(c *Spec) {
+			c.Disclosures = slices.Delete(slices.Clone(c.Disclosures), i, i+1)
+		})
+	}
+	less("/objective/purposes", func(c *Spec) { c.Objective.Purposes = nil })
+	less("/objective/markets", func(c *Spec) { c.Objective.Markets = nil })
+	for i := range s.Inputs {
+		at := inputPointer(i)
+		for j := range s.Inputs[i].Disclosures {
+			less(tagPointer{i, j}.String(), func(c *Spec) {
+				c.Inputs[i].Disclosures = slices.Delete(slices.Clone(c.Inputs[i].Disclosures), j, j+1)
+			})
+		}
+		less(at+"/sources", func(c *Spec) { c.Inputs[i].Sources = nil })
+		less(at+"/license", func(c *Spec) { c.Inputs[i].License = License{} })
+		less(at+"/consent", func(c *Spec) { c.Inputs[i].Consent = Consent{} })
+		less(at+"/lineage", func(c *Spec) { c.Inputs[i].Lineage = nil })
+		less(at+"/shape", func(c *Spec) { c.Inputs[i].Shape = Shape{} })
+		less(at+"/residency", func(c *Spec) { c.Inputs[i].Residency = Residency{} })
+		less(at+"/split", func(c *Spec) { c.Inputs[i].Split = "" })
+		less(at+"/trust_remote_code", func(c *Spec) { c.Inputs[i].TrustRemoteCode = nil })
+	}
+	return out
+}
+
+// note appends the first few names to a sentence.
+func note(text string, names []string) string {
+	const most = 5
+	if len(names) == 0 {
+		return text
+	}
+	more := ""
+	if len(names) > most {
+		names, more = names[:most], ", …"
+	}
+	return text + ": " + strings.Join(names, ", ") + more
+}

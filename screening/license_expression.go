@@ -1,0 +1,184 @@
+package screening
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/github/go-spdx/v2/spdxexp/spdxlicenses"
+)
+
+// restrictionSet holds restrictions, bit i standing for restrictionCodes[i].
+type restrictionSet uint8
+
+func restrictionsOf(codes ...string) (set restrictionSet) {
+	for _, c := range codes {
+		set |= 1 << slices.Index(restrictionCodes, c)
+	}
+	return set
+}
+
+func (s restrictionSet) codes() (codes []string) {
+	for i, c := range restrictionCodes {
+		if s&(1<<i) != 0 {
+			codes = append(codes, c)
+		}
+	}
+	return codes
+}
+
+// branches are the ways to comply with a licence expression, each as the
+// restrictions that come with it. A way that another one makes needless is left
+// out, so a long expression has no more of them than there are sets. None = no
+// way is understood.
+type branches []restrictionSet
+
+// or gives the ways of either.
+func (b branches) or(other branches) (out branches) {
+	for _, s := range slices.Concat(b, other) {
+		if slices.ContainsFunc(out, func(o restrictionSet) bool { return o&s == o }) {
+			continue
+		}
+		out = append(slices.DeleteFunc(out, func(o restrictionSet) bool { return s&o == s }), s)
+	}
+	return out
+}
+
+// and gives the ways that comply with both.
+func (b branches) and(other branches) (out branches) {
+	for _, s := range b {
+		both := make(branches, len(other))
+		for i, o := range other {
+			both[i] = s | o
+		}
+		out = out.or(both)
+	}
+	return out
+}
+
+// shared is what every way comes with. It is all there is to say only if there
+// is one way: of "CC-BY-NC-4.0 OR CC-BY-SA-4.0" nobody knows which was taken.
+func (b branches) shared() (set restrictionSet, settled bool) {
+	set = ^restrictionSet(0)
+	for _, s := range b {
+		set &= s
+	}
+	return set, len(b) == 1
+}
+
+const maxExpressionBytes = 1024
+
+// readExpression reads an SPDX licence expression: OR is any, AND is all, ids
+// and operators in any case. A text that is not one has no branches, and neither
+// has one whose every way needs a licence that is not understood.
+func readExpression(text string) branches {
+	if len(text) > maxExpressionBytes {
+		return nil
+	}
+	p := expressionParser{tokens: strings.Fields(strings.NewReplacer("(", " ( ", ")", " ) ").Replace(text))}
+	b := p.or()
+	if p.failed || len(p.tokens) > 0 {
+		return nil
+	}
+	return b
+}
+
+type expressionParser struct {
+	tokens []string
+	failed bool
+}
+
+func (p *expressionParser) next() string {
+	if len(p.tokens) == 0 {
+		p.failed = true
+		return ""
+	}
+	t := p.tokens[0]
+	p.tokens = p.tokens[1:]
+	return t
+}
+
+func (p *expressionParser) take(operator string) bool {
+	if len(p.tokens) > 0 && strings.EqualFold(p.tokens[0], operator) {
+		p.tokens = p.tokens[1:]
+		return true
+	}
+	return false
+}
+
+func (p *expressionParser) or() branches {
+	b := p.and()
+	for p.take("OR") {
+		b = b.or(p.and())
+	}
+	return b
+}
+
+func (p *expressionParser) and() branches {
+	b := p.one()
+	for p.take("AND") {
+		b = b.and(p.one())
+	}
+	return b
+}
+
+func (p *expressionParser) one() branches {
+	if p.take("(") {
+		b := p.or()
+		p.failed = p.failed || !p.take(")")
+		return b
+	}
+	id := p.next()
+	for _, word := range []string{"", ")", "AND", "OR", "WITH"} {
+		p.failed = p.failed || strings.EqualFold(id, word)
+	}
+	if p.take("WITH") {
+		if known, _ := spdxlicenses.IsException(p.next()); !known {
+			return nil
+		}
+	}
+	return oneLicense(id)
+}
+
+// oneLicense knows the data and model licences that occur in practice. An id
+// outside them is not understood, and what is not understood is never allowed.
+func oneLicense(id string) branches {
+	id = strings.TrimSuffix(id, "+") // or any later version
+	known, name := spdxlicenses.IsActiveLicense(id)
+	if !known {
+		if known, name = spdxlicenses.IsDeprecatedLicense(id); !known {
+			return nil
+		}
+	}
+	if strings.HasPrefix(name, "CC-BY-") {
+		var set restrictionSet
+		for part := range strings.SplitSeq(name, "-") {
+			switch part {
+			case "NC", "ND", "SA":
+				set |= restrictionsOf(strings.ToLower(part))
+			}
+		}
+		return branches{set}
+	}
+	for _, prefix := range []string{"GPL-", "LGPL-", "AGPL-", "GFDL-"} {
+		if strings.HasPrefix(name, prefix) {
+			return branches{restrictionsOf("sa")}
+		}
+	}
+	switch {
+	case slices.Contains(freeLicenses, name):
+		return branches{0}
+	case slices.Contains(shareAlikeLicenses, name):
+		return branches{restrictionsOf("sa")}
+	}
+	return nil
+}
+
+var freeLicenses = []string{
+	"0BSD", "AFL-3.0", "Apache-1.1", "Apache-2.0", "Artistic-2.0", "BSD-2-Clause", "BSD-3-Clause",
+	"BSD-3-Clause-Clear", "BSD-4-Clause", "BSL-1.0", "CC0-1.0", "CC-PDDC", "CDLA-Permissive-1.0",
+	"CDLA-Permissive-2.0", "ECL-2.0", "EPL-1.0", "EPL-2.0", "ISC", "MIT", "MIT-0", "MPL-2.0", "MS-PL", "NCSA",
+	"ODC-By-1.0", "PDDL-1.0", "PostgreSQL", "Python-2.0", "Unlicense", "UPL-1.0", "WTFPL", "Zlib", "OGL-UK-3.0",
+	"etalab-2.0",
+}
+
+var shareAlikeLicenses = []string{"CDLA-Sharing-1.0", "EUPL-1.2", "ODbL-1.0", "OSL-3.0"}

@@ -1,0 +1,159 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"weir/review"
+	"weir/screening"
+)
+
+// Config tunes a Store.
+type Config struct {
+	// MaxConns bounds the connections. Default 12.
+	MaxConns int32
+	// BaseURL is where people reach this service; webhook messages link to it.
+	// Default empty: messages carry no link.
+	BaseURL string
+	// Log gets what nobody else is told. Default slog.Default().
+	Log *slog.Logger
+	// Enqueued is called after a commit that wrote deliveries. May be nil.
+	Enqueued func()
+}
+
+// Store keeps screenings, reviews, deliveries and keys. Safe for concurrent use.
+type Store struct {
+	pool      *pgxpool.Pool
+	cfg       Config
+	committer *committer
+
+	dayMu   sync.Mutex
+	day     screening.Day
+	dayRead time.Time
+}
+
+// Open connects to a migrated database. The DSN's own settings win over the defaults.
+func Open(ctx context.Context, dsn string, cfg Config) (*Store, error) {
+	pc, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", redactDSN(err))
+	}
+	if cfg.MaxConns == 0 {
+		cfg.MaxConns = 12
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	pc.MaxConns = cfg.MaxConns
+	pc.MaxConnLifetime = 30 * time.Minute
+	pc.MaxConnLifetimeJitter = 5 * time.Minute
+	pc.ConnConfig.ConnectTimeout = 3 * time.Second
+	dialer := &net.Dialer{Timeout: 3 * time.Second, KeepAlive: 10 * time.Second}
+	pc.ConnConfig.DialFunc = dialer.DialContext
+	// A statement that hangs, a lock that is never given up and a transaction
+	// left open must each end by themselves.
+	for name, value := range map[string]string{"statement_timeout": "5s", "lock_timeout": "2s",
+		"idle_in_transaction_session_timeout": "10s", "timezone": "UTC", "application_name": "weir"} {
+		if _, set := pc.ConnConfig.RuntimeParams[name]; !set {
+			pc.ConnConfig.RuntimeParams[name] = value
+		}
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	s := &Store{pool: pool, cfg: cfg}
+	s.committer = newCommitter(s)
+	return s, nil
+}
+
+// Close waits for writes under way and closes the connections.
+func (s *Store) Close() {
+	s.committer.close()
+	s.pool.Close()
+}
+
+// Ping reports whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return translate(s.pool.Ping(ctx))
+}
+
+// Schema tells where the schema stands.
+func (s *Store) Schema(ctx context.Context) (SchemaStatus, error) {
+	status, err := MigrationStatus(ctx, s.pool)
+	return status, translate(err)
+}
+
+// Today is the database's UTC day, read at most once a minute: Submit refuses a
+// decision of another day anyway.
+func (s *Store) Today(ctx context.Context) (screening.Day, error) {
+	s.dayMu.Lock()
+	defer s.dayMu.Unlock()
+	if s.day != "" && time.Since(s.dayRead) < time.Minute {
+		return s.day, nil
+	}
+	var day string
+	err := s.pool.QueryRow(ctx, `select to_char(now() at time zone 'utc', 'YYYY-MM-DD')`).Scan(&day)
+	if err != nil {
+		return "", translate(err)
+	}
+	s.day, s.dayRead = screening.Day(day), time.Now()
+	return s.day, nil
+}
+
+func (s *Store) forgetDay() {
+	s.dayMu.Lock()
+	defer s.dayMu.Unlock()
+	s.day = ""
+}
+
+// translate turns errors of the database into the domain's. What it does not
+// know is unavailable: nobody may take it for an answer.
+func translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return review.ErrNotFound
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code {
+		case "55P03": // lock_not_available
+			return fmt.Errorf("%w: %w", review.ErrInFlight, err)
+		case "22P02": // invalid_text_representation: an id that is no UUID names nothing
+			return review.ErrNotFound
+		}
+	}
+	return fmt.Errorf("%w: %w", review.ErrUnavailable, err)
+}
+
+// retryable reports whether a transaction may be run again as a whole: it
+// certainly did not commit.
+func retryable(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == "40001" || pg.Code == "40P01"
+	}
+	return pgconn.SafeToRetry(err)
+}
+
+// redactDSN keeps a password in a malformed DSN out of logs.
+func redactDSN(err error) error {
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) {
+		return errors.New("cannot be read; expected postgres://user:password@host:port/database or key=value pairs")
+	}
+	return err
+}
