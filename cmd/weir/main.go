@@ -114,7 +114,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(newServe(), newCheck(), newWait(), newPack(), newKey(), newMigrate(), newDoctor(), newVersion())
+	root.AddCommand(newServe(), newCheck(), newWait(), newPack(), newKey(), newMigrate(), newDoctor(), newReady(), newVersion())
 	return root
 }
 

@@ -1,0 +1,54 @@
+# Everything a developer or newcomer runs. `make` alone lists the targets.
+SHELL := /bin/bash
+GO ?= go
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: postgres build ## Set up, run the whole path once with real parts, and stop everything
+	@deploy/demo.sh
+
+.PHONY: test
+test: postgres ## Run all tests; they start a private Postgres and stop it again
+	$(GO) test -timeout 8m ./...
+
+.PHONY: race
+race: postgres ## Run all tests under the race detector
+	$(GO) test -race -timeout 15m ./...
+
+.PHONY: build
+build: ## Build the binaries into bin/
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/weir ./cmd/weir
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/receiver ./deploy/receiver
+
+.PHONY: lint
+lint: ## Check formatting, vet, staticcheck, and that go.mod is tidy
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) mod tidy -diff
+
+.PHONY: fuzz
+fuzz: ## Fuzz every target for 20 seconds each
+	@set -e; for file in $$(git grep -l '^func Fuzz' -- '*_test.go'); do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(.*/\1/p' $$file); do \
+			echo "== $$target in ./$$(dirname $$file)"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime 20s ./$$(dirname $$file) | tee /dev/stderr | grep -q 'fuzz: elapsed'; \
+		done; done
+
+.PHONY: bench
+bench: ## Run the benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: packs
+packs: build ## Ratify the shipped packs again after a change
+	@for p in safety_floor $$(cd screening/packs && ls *.yaml | grep -v cases | sed 's/\.yaml//' | grep -v safety_floor); do \
+		bin/weir pack ratify screening/packs/$$p.yaml && $(MAKE) -s build || exit 1; done
+
+# The tests and the demo need the Postgres server programs, nothing more: no
+# running server, no database. They are installed only when they are missing.
+.PHONY: postgres
+postgres:
+	@deploy/postgres.sh
