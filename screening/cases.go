@@ -1,6 +1,7 @@
 package screening
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -80,7 +81,8 @@ func (c *Cases) check(ps *problems, p *Pack) {
 		if len(cs.Expect) == 0 {
 			ps.add(at+"/expect", "must say what at least one term finds")
 		}
-		for term, state := range cs.Expect {
+		for _, term := range slices.Sorted(maps.Keys(cs.Expect)) {
+			state := cs.Expect[term]
 			if !slices.ContainsFunc(p.Terms, func(t Term) bool { return t.ID == term }) {
 				ps.add(at+"/expect/"+escapePointer(term), "is not a term of the pack")
 			}

@@ -339,13 +339,11 @@ func (v celView) Find(key ref.Val) (ref.Val, bool) {
 }
 
 func (v celView) fact(d *factDef) ref.Val {
-	f, unknown := v.e.get(d, v.input), celUnknown(v.input, factIndex[d.name])
-	switch {
-	case !f.stated:
-		return unknown
-	case !d.list && f.unknown:
-		return unknown
-	case !d.list:
+	f := v.e.get(d, v.input)
+	if !f.stated || !d.list && f.unknown {
+		return celUnknown(v.input, factIndex[d.name])
+	}
+	if !d.list {
 		return types.String(f.values[0])
 	}
 	values := make([]ref.Val, 0, len(f.values)+1)
@@ -357,7 +355,8 @@ func (v celView) fact(d *factDef) ref.Val {
 	if !f.unknown {
 		return types.NewRefValList(types.DefaultTypeAdapter, values)
 	}
-	return openList{types.NewRefValList(types.DefaultTypeAdapter, append(values, unknown)), unknown}
+	more := celUnknown(v.input, factIndex[d.name])
+	return openList{types.NewRefValList(types.DefaultTypeAdapter, append(values, more)), more}
 }
 
 // openList is a list that may have more values than are known. A macro meets

@@ -21,9 +21,15 @@ type Day string
 // ParseDay reads a day.
 func ParseDay(s string) (Day, error) {
 	if _, err := time.Parse(time.DateOnly, s); err != nil {
-		return "", fmt.Errorf("a day is written YYYY-MM-DD")
+		return "", &valueError{"must be a day, written YYYY-MM-DD"}
 	}
 	return Day(s), nil
+}
+
+// UnmarshalText reads what ParseDay reads.
+func (d *Day) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDay(string(text))
+	return err
 }
 
 // Decision is what the verdicts on one spec fold to. Its JSON is deterministic.

@@ -19,7 +19,7 @@ func ParseDigest256(s string) (Digest256, error) {
 	var d Digest256
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b) != len(d) || hex.EncodeToString(b) != s {
-		return d, fmt.Errorf("a SHA-256 digest is 64 lower-case hex digits")
+		return d, &valueError{"must be a SHA-256 digest: 64 lower-case hex digits"}
 	}
 	return Digest256(b), nil
 }

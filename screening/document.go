@@ -350,6 +350,6 @@ func stripNotes(data []byte) ([]byte, error) {
 	}
 }
 
-func escapePointer(token string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(token)
-}
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+func escapePointer(token string) string { return pointerEscapes.Replace(token) }

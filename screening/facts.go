@@ -23,19 +23,14 @@ type facts struct {
 	// fields are the texts that were read; owner[i] is the input a field belongs to, or wholeSpec.
 	fields []textField
 	owner  []int
-	// looked keeps every fact once looked up: row = input+1, column = factDef.
-	looked [][]fact
-	done   [][]bool
+	// looked keeps every fact once looked up: a row of all factDefs for the spec, then one for each input.
+	looked []*fact
 }
 
 // newFacts prepares the facts of a spec; matcher may be nil when no pack has phrases.
 func newFacts(s *Spec, matcher *phraseMatcher) *facts {
 	f := &facts{spec: s, tags: tagTable(s)}
-	f.looked = make([][]fact, len(s.Inputs)+1)
-	f.done = make([][]bool, len(s.Inputs)+1)
-	for i := range f.looked {
-		f.looked[i], f.done[i] = make([]fact, len(factDefs)), make([]bool, len(factDefs))
-	}
+	f.looked = make([]*fact, (len(s.Inputs)+1)*len(factDefs))
 	if matcher != nil {
 		f.fields, f.owner = textFields(s)
 		f.keep(matcher.find(f.fields))
@@ -156,16 +151,17 @@ func (f *facts) get(d *factDef, input int) fact {
 	if d.perSpec {
 		input = wholeSpec
 	}
-	row, col := input+1, factIndex[d.name]
-	if !f.done[row][col] {
-		f.done[row][col] = true
+	known := &f.looked[(input+1)*len(factDefs)+factIndex[d.name]]
+	if *known == nil {
+		var found fact
 		if d.perSpec {
-			f.looked[row][col] = d.get(f.spec, nil, "")
+			found = d.get(f.spec, nil, "")
 		} else {
-			f.looked[row][col] = d.get(f.spec, &f.spec.Inputs[input], inputPointer(input))
+			found = d.get(f.spec, &f.spec.Inputs[input], inputPointer(input))
 		}
+		*known = &found
 	}
-	return f.looked[row][col]
+	return **known
 }
 
 func inputPointer(i int) string { return "/inputs/" + strconv.Itoa(i) }
@@ -283,13 +279,16 @@ func lineageGeneratorsFact(_ *Spec, in *Input, at string) fact {
 	if in.Lineage == nil {
 		return f
 	}
-	f.stated, f.values = true, []string{"none"}
+	f.stated = true
 	for _, g := range in.Lineage.GeneratedByModels {
-		if isPlaceholder(g.Ref) || IsBlank(g.Ref) {
+		if stands(g.Ref) {
+			f.values = []string{"named"}
+		} else {
 			f.unknown = true
-			continue
 		}
-		f.values = []string{"named"}
+	}
+	if len(in.Lineage.GeneratedByModels) == 0 {
+		f.values = []string{"none"}
 	}
 	return f
 }

@@ -178,14 +178,18 @@ func (g *gateRun) acts() bool {
 }
 
 // required: taking one statement out of a complete case, where that leaves a
-// block or escalate term unchecked, stops the admission.
+// block or escalate term unchecked that was checked, stops the admission.
 func (g *gateRun) required() Gate {
 	tried, slipped := 0, []string{}
 	for i := range g.bundle.Cases.Complete {
 		c := &g.bundle.Cases.Complete[i]
+		_, whole, err := g.classify(&c.Spec)
+		if err != nil {
+			continue // the gate complete says so
+		}
 		for _, less := range withoutOne(&c.Spec) {
 			d, found, err := g.classify(less.spec)
-			if err != nil || !g.leavesOpen(found) {
+			if err != nil || !g.leavesOpen(whole, found) {
 				continue
 			}
 			tried++
@@ -199,9 +203,9 @@ func (g *gateRun) required() Gate {
 		fmt.Sprintf("%d of %d required statements stop the admission when they are left out", tried-len(slipped), tried), slipped))
 }
 
-func (g *gateRun) leavesOpen(found map[string]*Finding) bool {
+func (g *gateRun) leavesOpen(whole, less map[string]*Finding) bool {
 	return slices.ContainsFunc(g.bundle.Pack.Terms, func(t Term) bool {
-		return t.Response >= Escalate && found[t.ID].State == NotCheckable
+		return t.Response >= Escalate && whole[t.ID].RuntimeCheckable() && !less[t.ID].RuntimeCheckable()
 	})
 }
 
@@ -224,6 +228,8 @@ func withoutOne(s *Spec) (out []lessSpec) {
 		})
 	}
 	less("/objective/purposes", func(c *Spec) { c.Objective.Purposes = nil })
+	less("/base_model", func(c *Spec) { c.BaseModel = "" })
+	less("/evidence/context", func(c *Spec) { c.Evidence.Context = Context{} })
 	less("/objective/markets", func(c *Spec) { c.Objective.Markets = nil })
 	for i := range s.Inputs {
 		at := inputPointer(i)
@@ -233,6 +239,7 @@ func withoutOne(s *Spec) (out []lessSpec) {
 			})
 		}
 		less(at+"/sources", func(c *Spec) { c.Inputs[i].Sources = nil })
+		less(at+"/collection", func(c *Spec) { c.Inputs[i].Collection = Collection{} })
 		less(at+"/license", func(c *Spec) { c.Inputs[i].License = License{} })
 		less(at+"/consent", func(c *Spec) { c.Inputs[i].Consent = Consent{} })
 		less(at+"/lineage", func(c *Spec) { c.Inputs[i].Lineage = nil })

@@ -45,7 +45,7 @@ func loadPack(t testing.TB, text string) *Pack {
 	t.Helper()
 	p, err := LoadPack("pack.yaml", []byte(text), NewRegistry())
 	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
+		t.Fatalf("%v\n%.2000s", err, text)
 	}
 	return p
 }
@@ -58,7 +58,7 @@ func ethicsPack(t testing.TB, terms ...string) *Pack {
 // testFloor is a floor of one term that plain specs uphold.
 func testFloor(t testing.TB) *Pack {
 	t.Helper()
-	return loadPack(t, packText(FloorID, Safety, termText("floor_remote_code", Block, "violated_if: {fact: objective.purposes, has: social_scoring}")))
+	return loadPack(t, packText(FloorID, Safety, termText("floor_term", Block, "violated_if: {fact: objective.kind, has: orpo}")))
 }
 
 func vocabulary(t testing.TB, cfg VocabularyConfig, packs ...*Pack) *Vocabulary {

@@ -74,6 +74,9 @@ func (l *License) read() licenseTerms {
 // expression is the licence as an SPDX expression, as far as its source gives one.
 func (d *DeclaredLicense) expression() string {
 	for _, text := range []string{d.SPDX, d.Raw, d.URL} {
+		if len(text) > maxExpressionBytes {
+			return text // no expression, whatever it says
+		}
 		if stands(text) {
 			return licenseAlias(text)
 		}

@@ -65,6 +65,8 @@ func (b branches) shared() (set restrictionSet, settled bool) {
 	return set, len(b) == 1
 }
 
+var brackets = strings.NewReplacer("(", " ( ", ")", " ) ")
+
 const maxExpressionBytes = 1024
 
 // readExpression reads an SPDX licence expression: OR is any, AND is all, ids
@@ -74,7 +76,7 @@ func readExpression(text string) branches {
 	if len(text) > maxExpressionBytes {
 		return nil
 	}
-	p := expressionParser{tokens: strings.Fields(strings.NewReplacer("(", " ( ", ")", " ) ").Replace(text))}
+	p := expressionParser{tokens: strings.Fields(brackets.Replace(text))}
 	b := p.or()
 	if p.failed || len(p.tokens) > 0 {
 		return nil

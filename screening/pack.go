@@ -201,6 +201,9 @@ func (t *Term) check(ps *problems, at string, layer Layer, reg *Registry) {
 	}
 	if t.Structural != "" {
 		ways++
+		if IsBlank(t.Structural) {
+			bad("structural", "must say where it is enforced instead")
+		}
 	}
 	if ways > 1 {
 		bad("violated_if", "has more than one of violated_if, predicate and structural; keep one")

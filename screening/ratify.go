@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // Bundle is a pack with its cases and, once ratified, its report.
@@ -66,6 +68,9 @@ func LoadReport(name string, data []byte) (*Report, error) {
 	r := &Report{raw: doc.json}
 	if err := doc.decode(r); err != nil {
 		return nil, err
+	}
+	if r.Schema != ReportSchema {
+		return nil, problems{{Pointer: "/schema", Detail: fmt.Sprintf("must be %q", ReportSchema)}}.invalid("report", name, doc)
 	}
 	return r, nil
 }
@@ -206,17 +211,40 @@ var (
 )
 
 // SealPack writes a report's digest into the text of a pack, keeping comments
-// and layout.
+// and layout. It refuses a text in which it cannot do so without changing more.
 func SealPack(pack []byte, reportSHA256 string) ([]byte, error) {
-	if looksLikeJSON(pack) {
-		if !jsonSeal.Match(pack) {
-			return nil, errors.New(`the pack has no key "mastery_report_sha256"; add it with an empty text`)
-		}
-		return jsonSeal.ReplaceAll(pack, []byte(`${1}"`+reportSHA256+`"`)), nil
+	var sealed []byte
+	switch line := []byte(`mastery_report_sha256: "` + reportSHA256 + `"`); {
+	case looksLikeJSON(pack):
+		sealed = jsonSeal.ReplaceAll(pack, []byte(`${1}"`+reportSHA256+`"`))
+	case yamlSeal.Match(pack):
+		sealed = yamlSeal.ReplaceAll(pack, line)
+	default:
+		sealed = slices.Concat(bytes.TrimRight(pack, "\n"), []byte("\n"), line, []byte("\n"))
 	}
-	line := []byte(`mastery_report_sha256: "` + reportSHA256 + `"`)
-	if yamlSeal.Match(pack) {
-		return yamlSeal.ReplaceAll(pack, line), nil
+	was, _, err := readSeal(pack)
+	if err != nil {
+		return nil, err
 	}
-	return slices.Concat(bytes.TrimRight(pack, "\n"), []byte("\n"), line, []byte("\n")), nil
+	is, seal, err := readSeal(sealed)
+	if err != nil || is != was || seal != reportSHA256 {
+		return nil, errors.New("the pack's key mastery_report_sha256 cannot be set; write it as a line of its own, with an empty text")
+	}
+	return sealed, nil
+}
+
+// readSeal gives the digest of a pack's text without its seal, and the seal.
+func readSeal(pack []byte) (digest Digest256, seal string, err error) {
+	doc, err := parseDocument("pack", "", pack)
+	if err != nil {
+		return Digest256{}, "", err
+	}
+	var has struct {
+		Seal string `json:"mastery_report_sha256"`
+	}
+	if err := jsonv2.Unmarshal(doc.json, &has); err != nil {
+		return Digest256{}, "", err
+	}
+	digest, err = digestWithout(doc.json, "mastery_report_sha256")
+	return digest, has.Seal, err
 }

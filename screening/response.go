@@ -1,8 +1,9 @@
 package screening
 
 import (
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // Response is what a violated term asks for. The order is the fold's: the
@@ -75,5 +76,5 @@ func unmarshalName[T ~uint8](text []byte, names map[T]string) (T, error) {
 			return v, nil
 		}
 	}
-	return 0, errors.New("is not one of the known words")
+	return 0, &valueError{"must be one of " + oneOf(slices.Sorted(maps.Values(names)))}
 }

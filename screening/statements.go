@@ -64,7 +64,7 @@ func shortest(parts [][][]Statement) []Statement {
 	})
 	for _, group := range related(choices) {
 		search := statementSearch{parts: group, chosen: chosen, budget: 2_000}
-		search.from(0, nil)
+		search.from(0)
 		for _, s := range search.best {
 			chosen[s] = true
 		}
@@ -90,60 +90,76 @@ func missing(set []Statement, chosen map[Statement]bool) (n int) {
 
 // related groups the parts that share statements, directly or through others.
 func related(parts [][][]Statement) (groups [][][][]Statement) {
-	groupOf := map[Statement]int{}
-	for _, part := range parts {
-		groups = append(groups, [][][]Statement{part})
-		mine := len(groups) - 1
-		for _, set := range part {
-			for _, s := range set {
-				other, met := groupOf[s]
-				groupOf[s] = mine
-				if !met || other == mine {
-					continue
-				}
-				groups[mine] = append(groups[mine], groups[other]...)
-				groups[other] = nil
-				for t, g := range groupOf {
-					if g == other {
-						groupOf[t] = mine
-					}
-				}
+	parent := make([]int, len(parts)) // a forest; the root stands for its group
+	root := func(i int) int {
+		for parent[i] != i {
+			parent[i] = parent[parent[i]]
+			i = parent[i]
+		}
+		return i
+	}
+	firstWith := map[Statement]int{}
+	for i, part := range parts {
+		parent[i] = i
+		for _, s := range slices.Concat(part...) {
+			if first, met := firstWith[s]; met {
+				parent[root(i)] = root(first)
+			} else {
+				firstWith[s] = i
 			}
 		}
 	}
-	return slices.DeleteFunc(groups, func(g [][][]Statement) bool { return g == nil })
+	groupOf := map[int]int{}
+	for i, part := range parts {
+		g, met := groupOf[root(i)]
+		if !met {
+			g = len(groups)
+			groupOf[root(i)] = g
+			groups = append(groups, nil)
+		}
+		groups[g] = append(groups[g], part)
+	}
+	return groups
 }
 
 // statementSearch tries every way through the parts, the cheapest first, and
 // gives up a way as soon as it is no shorter than the best.
 type statementSearch struct {
 	parts  [][][]Statement
-	chosen map[Statement]bool // decided before the search
+	chosen map[Statement]bool // decided before the search, and on the way that is tried
+	taken  []Statement        // on the way that is tried
 	best   []Statement
 	found  bool
 	budget int
 }
 
-func (s *statementSearch) from(part int, taken []Statement) {
-	if s.found && (len(taken) >= len(s.best) || s.budget <= 0) {
+func (s *statementSearch) from(part int) {
+	if s.found && (len(s.taken) >= len(s.best) || s.budget <= 0) {
 		return
 	}
 	if part == len(s.parts) {
-		s.best, s.found = taken, true
+		s.best, s.found = slices.Clone(s.taken), true
 		return
 	}
 	s.budget--
-	ways := make([][]Statement, len(s.parts[part]))
-	for i, set := range s.parts[part] {
-		fresh := slices.DeleteFunc(slices.Clone(set), func(st Statement) bool { return s.chosen[st] })
-		ways[i] = merge(taken, fresh)
-	}
-	slices.SortStableFunc(ways, func(a, b []Statement) int { return len(a) - len(b) })
-	if len(ways[0]) == len(taken) { // decided already: no other way can be shorter
+	ways := slices.Clone(s.parts[part])
+	slices.SortStableFunc(ways, func(a, b []Statement) int { return missing(a, s.chosen) - missing(b, s.chosen) })
+	if missing(ways[0], s.chosen) == 0 { // decided already: no other way can be shorter
 		ways = ways[:1]
 	}
 	for _, way := range ways {
-		s.from(part+1, way)
+		before := len(s.taken)
+		for _, st := range way {
+			if !s.chosen[st] {
+				s.chosen[st] = true
+				s.taken = append(s.taken, st)
+			}
+		}
+		s.from(part + 1)
+		for _, st := range s.taken[before:] {
+			delete(s.chosen, st)
+		}
+		s.taken = s.taken[:before]
 	}
 }
 

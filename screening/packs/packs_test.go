@@ -110,7 +110,7 @@ func TestShippedVocabulary(t *testing.T) {
 				t.Errorf("term %s is in %s and in %s", term.ID, other, id)
 			}
 			seen[term.ID] = id
-			if len(term.References) == 0 && id != "general_ethics" && !slices.Contains([]string{"no_identity_override"}, term.ID) {
+			if len(term.References) == 0 && id != "general_ethics" && term.ID != "no_identity_override" {
 				t.Errorf("term %s refers to no public taxonomy", term.ID)
 			}
 			for _, r := range term.References {
@@ -171,7 +171,7 @@ func TestDemoSpecs(t *testing.T) {
 		{"admitted.yaml", screening.OutcomeAdmit, nil},
 		{"admitted_hedged.json", screening.OutcomeAdmit, nil},
 		{"escalated.yaml", screening.OutcomeEscalate, []string{
-			"ethics:lineage_gap", "ethics:personal_information", "ethics:user_interactions"}},
+			"ethics:lineage_gap", "ethics:personal_information", "ethics:user_content"}},
 		{"escalated_safety_data.yaml", screening.OutcomeEscalate, []string{
 			"ethics:hazard_hate", "ethics:hazard_mass_harm_weapons", "ethics:hazard_self_harm", "ethics:hazard_violent_crime",
 			"ethics:not_for_all_audiences"}},
@@ -234,7 +234,7 @@ func TestAdmittedSpecNeedsEachOfItsFewStatements(t *testing.T) {
 		default:
 			inside = false
 		}
-		if strings.Contains(line, "{tag:") {
+		if strings.HasPrefix(line, "  - {tag: ") {
 			statements++
 		}
 	}
@@ -242,7 +242,7 @@ func TestAdmittedSpecNeedsEachOfItsFewStatements(t *testing.T) {
 		t.Errorf("the disclosures take %d lines, want 1 to 30", section)
 	}
 	for i, line := range lines {
-		_, rest, ok := strings.Cut(line, "- {tag: ")
+		rest, ok := strings.CutPrefix(line, "  - {tag: ") // stated for the spec; what inputs add makes it worse, not better
 		if !ok {
 			continue
 		}
