@@ -22,6 +22,12 @@ var commitments = map[string]Predicate{
 	"respect_user_autonomy":             respectAutonomy,
 }
 
+// structuralCommitments are properties of a whole system. A predicate that
+// reported them upheld would be a lie; each says where it is enforced instead.
+var structuralCommitments = map[string]string{
+	"no_manipulation": "it is a property of the system as a whole, enforced by how its answers are designed and by review of its releases",
+}
+
 // acknowledgeUncertainty: an alignment below the threshold requires an emitted hedge.
 func acknowledgeUncertainty(s *Spec) Finding {
 	c := s.Evidence.Context

@@ -212,6 +212,9 @@ func (d *document) decodeNotes(v any) error {
 	return d.unmarshal(stripped, v)
 }
 
+// peek reads the keys of v and passes over all others.
+func (d *document) peek(v any) error { return json.Unmarshal(d.json, v) }
+
 func (d *document) unmarshal(data []byte, v any) error {
 	err := json.Unmarshal(data, v, json.RejectUnknownMembers(true))
 	if err == nil {

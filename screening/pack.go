@@ -72,35 +72,56 @@ var (
 	relations  = []string{"exact", "close", "broad", "narrow", "related"}
 )
 
-// LoadPack reads a pack from its YAML or JSON bytes. name is the file name, for
+// LoadPack reads a pack in either form, native or commitment list, from its YAML
+// or JSON bytes. name is the file name, for
 // messages. Predicates are looked up in reg. The error is an [*InvalidError].
 func LoadPack(name string, data []byte, reg *Registry) (*Pack, error) {
 	doc, err := parseDocument("pack", name, data)
 	if err != nil {
 		return nil, err
 	}
-	var wire struct {
-		Schema string `json:"schema"`
-		Pack
+	read := readNative
+	if isCommitmentList(doc) {
+		read = readCommitmentList
 	}
-	if err := doc.decodeNotes(&wire); err != nil {
+	p, ps, err := read(doc, reg)
+	if err != nil {
 		return nil, err
 	}
-	p := &wire.Pack
-	p.doc = doc
-	var ps problems
-	if wire.Schema != PackSchema {
-		ps.add("/schema", "must be %q", PackSchema)
-	}
-	p.check(&ps, reg)
 	if err := ps.invalid("pack", name, doc); err != nil {
 		return nil, err
 	}
+	p.doc = doc
 	slices.SortFunc(p.Terms, func(a, b Term) int { return cmp.Compare(a.ID, b.ID) })
 	if p.SHA256, err = digestWithout(doc.json, "mastery_report_sha256"); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+func readNative(doc *document, reg *Registry) (*Pack, problems, error) {
+	var wire struct {
+		Schema string `json:"schema"`
+		Pack
+	}
+	if err := doc.decodeNotes(&wire); err != nil {
+		return nil, nil, err
+	}
+	var ps problems
+	if wire.Schema != PackSchema {
+		ps.add("/schema", "must be %q, or schema_version %q for a commitment list", PackSchema, commitmentListSchema)
+	}
+	wire.Pack.check(&ps, reg)
+	return &wire.Pack, ps, nil
+}
+
+func readCommitmentList(doc *document, reg *Registry) (*Pack, problems, error) {
+	var list commitmentList
+	if err := doc.decodeNotes(&list); err != nil {
+		return nil, nil, err
+	}
+	p, ps := list.pack(reg)
+	return p, ps, nil
 }
 
 // digestWithout is the SHA-256 of the canonical form of an object without one member.
@@ -131,11 +152,7 @@ func (p *Pack) check(ps *problems, reg *Registry) {
 	if len(p.Terms) == 0 {
 		ps.add("/terms", "must not be empty: a pack that checks nothing would look like one that passes")
 	}
-	if p.Seal != "" {
-		if _, err := ParseDigest256(p.Seal); err != nil {
-			ps.add("/mastery_report_sha256", "must be 64 lower-case hex digits; run weir pack ratify")
-		}
-	}
+	checkSeal(ps, p.Seal)
 	first := map[string]int{}
 	for i := range p.Terms {
 		t, at := &p.Terms[i], "/terms/"+strconv.Itoa(i)
@@ -144,6 +161,15 @@ func (p *Pack) check(ps *problems, reg *Registry) {
 		}
 		first[t.ID] = i
 		t.check(ps, at, p.Layer, reg)
+	}
+}
+
+func checkSeal(ps *problems, seal string) {
+	if seal == "" {
+		return // not ratified yet: it loads, and is not in force
+	}
+	if _, err := ParseDigest256(seal); err != nil {
+		ps.add("/mastery_report_sha256", "must be 64 lower-case hex digits; run weir pack ratify")
 	}
 }
 

@@ -151,6 +151,30 @@ func hasFloat(v any) bool {
 	return false
 }
 
+// CheckSeal reports whether a pack names exactly this report, and the report says
+// that it was ratified. By that alone the pack loads; it is not yet in force.
+func CheckSeal(p *Pack, report []byte) error {
+	var said struct {
+		Ratified bool   `json:"ratified"`
+		SHA256   string `json:"report_sha256"`
+	}
+	if err := json.Unmarshal(report, &said); err != nil {
+		return errors.New("the report is not well-formed JSON")
+	}
+	seal, err := reportSeal(report)
+	switch {
+	case err != nil:
+		return err
+	case said.SHA256 != seal.String():
+		return errors.New("the report was changed after it was made")
+	case p.Seal != said.SHA256:
+		return errors.New("the pack names another report, or none")
+	case !said.Ratified:
+		return errors.New("the report says that it was not ratified")
+	}
+	return nil
+}
+
 // InForce checks the seals and runs the gates again with the report's day; nil
 // means that the pack may decide. The error is a [*NotInForceError].
 func (b *Bundle) InForce(reg *Registry, floor *Pack) error {
@@ -163,17 +187,8 @@ func (b *Bundle) InForce(reg *Registry, floor *Pack) error {
 	case b.Cases == nil:
 		bad("it has no cases")
 	default:
-		seal, err := reportSeal(r.raw)
-		switch {
-		case err != nil:
+		if err := CheckSeal(b.Pack, r.raw); err != nil {
 			bad("%v", err)
-		case r.SHA256 != seal.String():
-			bad("the report was changed after it was made")
-		case b.Pack.Seal != r.SHA256:
-			bad("the pack names another report")
-		}
-		if !r.Ratified {
-			bad("the report says that it was not ratified")
 		}
 		if r.PackID != b.Pack.ID || r.PackSHA256 != b.Pack.SHA256 {
 			bad("the pack was changed after it was ratified")

@@ -14,7 +14,7 @@ import (
 
 // defaultPacks are the shipped packs that decide beside the floor when nothing
 // else is said.
-var defaultPacks = []string{"content_hazards", "data_rights"}
+var defaultPacks = []string{"content_hazards", "data_rights", "general_ethics"}
 
 // loadBundle reads a pack with its cases and report: a shipped pack by id, any
 // other by the path of its file.
@@ -25,7 +25,7 @@ func loadBundle(ref string, reg *screening.Registry) (*screening.Bundle, error) 
 		read = func(name string) ([]byte, error) {
 			data, err := fs.ReadFile(packs.FS, name)
 			if errors.Is(err, fs.ErrNotExist) && name == path {
-				return nil, fmt.Errorf("there is no shipped pack %s; name one of %s, or give the path of a file", ref, strings.Join(shippedPacks(), ", "))
+				return nil, fmt.Errorf("%w (%s); name one of %s, or give the path of a file", errNoShippedPack, ref, strings.Join(shippedPacks(), ", "))
 			}
 			return data, err
 		}
@@ -59,6 +59,18 @@ func loadBundle(ref string, reg *screening.Registry) (*screening.Bundle, error) 
 	return b, nil
 }
 
+// packError gives the exit code of a pack that could not be loaded: one that is
+// not there is a mistake in the call, one that is there and broken is not.
+func packError(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) || errors.Is(err, errNoShippedPack) {
+		return exitWith(exitUsage, err)
+	}
+	return exitWith(exitPackInvalid, err)
+}
+
+var errNoShippedPack = errors.New("there is no shipped pack of this name")
+
 // sibling is the file beside a pack: rights.yaml → rights.cases.yaml.
 func sibling(path, suffix string) string {
 	return strings.TrimSuffix(path, filepath.Ext(path)) + suffix
@@ -84,7 +96,7 @@ func loadVocabulary(refs []string, auditOnly, unratified bool) (*screening.Vocab
 	reg := screening.NewRegistry()
 	floor, err := loadBundle(screening.FloorID, reg)
 	if err != nil {
-		return nil, exitWith(exitPackInvalid, err)
+		return nil, packError(err)
 	}
 	bundles := []*screening.Bundle{floor}
 	for _, ref := range refs {
@@ -93,7 +105,7 @@ func loadVocabulary(refs []string, auditOnly, unratified bool) (*screening.Vocab
 		}
 		b, err := loadBundle(ref, reg)
 		if err != nil {
-			return nil, exitWith(exitPackInvalid, err)
+			return nil, packError(err)
 		}
 		bundles = append(bundles, b)
 	}

@@ -1,0 +1,353 @@
+package screening
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// textField is one text of a spec.
+type textField struct {
+	pointer string // JSON pointer of the field
+	text    string
+}
+
+// phraseHit is one occurrence of a phrase.
+type phraseHit struct {
+	phrase     int // index into the phrases of the matcher
+	field      int // index into the fields
+	start, end int // bytes of the field's original text, from the first to the last letter of the phrase
+	form       hitForm
+}
+
+// textFindings are the hits in order of field, start, phrase, end, and the obfuscations in order of field and kind. Hits overlap where phrases do: nothing is resolved away, since each phrase belongs to terms of its own. One
+// phrase at one place is reported once, in the first form of hitForm that fits. Of one phrase, each pass over a field
+// reports the first maxHits hits.
+type textFindings struct {
+	hits         []phraseHit
+	obfuscations []textObfuscation
+}
+
+// blockTokens is how many tokens are scanned before they are matched: few enough to stay in the first cache levels.
+const blockTokens = 1024
+
+// phraseFinder is the scratch of one call.
+type phraseFinder struct {
+	m       *phraseMatcher
+	scan    textScan
+	field   int
+	hits    []phraseHit
+	from    int      // first hit of the field
+	counts  []uint32 // hits by phrase in this field
+	fold    []byte
+	skel    []byte
+	strokes [2][]byte
+}
+
+func newPhraseFinder(m *phraseMatcher) *phraseFinder {
+	f := &phraseFinder{m: m, counts: make([]uint32, len(m.entries))}
+	f.scan.setTable(textTable())
+	if !m.plain {
+		f.scan.spelled = m.hasSpelled
+		f.scan.skels = &m.skels
+	}
+	return f
+}
+
+// find searches all fields. Its cost grows with the text and hardly with the number of phrases; a text that is clean
+// and plain ASCII costs no allocation.
+func (m *phraseMatcher) find(fields []textField) textFindings {
+	f := m.scratch.Get().(*phraseFinder)
+	found := f.find(fields)
+	m.scratch.Put(f)
+	return found
+}
+
+func (f *phraseFinder) find(fields []textField) (found textFindings) {
+	f.hits = f.hits[:0]
+	for i := range fields {
+		f.field, f.from = i, len(f.hits)
+		f.search(fields[i].text)
+		found.obfuscations = f.scan.hiding.appendTo(found.obfuscations, i)
+		f.settle()
+	}
+	if len(f.hits) > 0 {
+		found.hits = slices.Clone(f.hits)
+	}
+	f.scan.reset("") // do not keep the text alive
+	return found
+}
+
+// search scans a text once, and once more with symbols read as letters if it has such symbols.
+func (f *phraseFinder) search(text string) {
+	over := len(text) > maxTextBytes
+	if over {
+		text = text[:maxTextBytes]
+	}
+	f.scan.symbols = false
+	f.pass(text)
+	if f.scan.saw && f.scan.spelled {
+		hiding := f.scan.hiding
+		f.clearCounts()
+		f.scan.symbols = true
+		f.pass(text)
+		f.scan.hiding = hiding
+	}
+	if over {
+		f.scan.hiding.note(hidesExpansion, maxTextBytes, maxTextBytes)
+	}
+}
+
+func (f *phraseFinder) pass(text string) {
+	s := &f.scan
+	s.reset(text)
+	for {
+		done := s.fill(blockTokens + f.m.reach)
+		n := len(s.toks)
+		if !done {
+			// A hit that begins further on may need tokens that are not there yet.
+			n -= f.m.reach
+		}
+		f.match(n)
+		if done {
+			return
+		}
+		s.drop(n)
+	}
+}
+
+// match looks for hits that begin at the first n tokens.
+func (f *phraseFinder) match(n int) {
+	m, toks, classes := f.m, f.scan.toks, f.scan.classes[:f.scan.used]
+	if !f.scan.symbols { // else words were matched in the first pass
+		pairs := m.pairs
+		for i := range n {
+			t := &toks[i]
+			alike := t.lookalikes
+			if i+1 < len(toks) {
+				next := &toks[i+1]
+				alike |= next.lookalikes
+				if pairs.has(nextNode(firstNode(t.hash), next.hash)) {
+					alike = 1
+				}
+			}
+			if alike != 0 || m.hasSingle && m.single.has(firstNode(t.hash)) {
+				f.sequences(i)
+			}
+		}
+	}
+	if !f.scan.spelled {
+		return
+	}
+	heads := m.headKnown
+	for i := range n {
+		at := int(toks[i].unit)
+		if at+headLetters > len(classes) {
+			return
+		}
+		if head := headHash(classes[at:]); heads.has(head) {
+			f.spelledFrom(i, head)
+		}
+	}
+}
+
+// sequences reports the phrases whose words begin at token i, in every reading of the words.
+func (f *phraseFinder) sequences(i int) {
+	f.eachReading(i, func(word uint64) {
+		node := firstNode(word)
+		if f.m.hasSingle && f.m.single.has(node) {
+			f.report(f.m.trie.get(node)>>1, i, i)
+		}
+		f.follow(i, i+1, node)
+	})
+}
+
+// follow goes on from a node of the trie with token at.
+func (f *phraseFinder) follow(first, at int, node uint64) {
+	if at >= len(f.scan.toks) {
+		return
+	}
+	f.eachReading(at, func(word uint64) {
+		next := nextNode(node, word)
+		if at == first+1 && !f.m.pairs.has(next) {
+			return
+		}
+		v := f.m.trie.get(next)
+		f.report(v>>1, first, at)
+		if v&trieMore != 0 {
+			f.follow(first, at+1, next)
+		}
+	})
+}
+
+// eachReading calls read with the hash of a token and of the words it looks like.
+func (f *phraseFinder) eachReading(i int, read func(word uint64)) {
+	t := &f.scan.toks[i]
+	read(t.hash)
+	for at := t.lookalikes; at != 0; {
+		e := f.m.skels.list[at-1]
+		if h := f.m.words[e.word].hash; h != t.hash {
+			read(h)
+		}
+		at = e.next
+	}
+}
+
+// report confirms the phrases of a list of twins at the tokens first to last.
+func (f *phraseFinder) report(list uint32, first, last int) {
+	for ; list != 0; list = f.m.twins[list-1] {
+		p := int(list - 1)
+		if int(f.counts[p]) >= f.m.hitLimit {
+			continue
+		}
+		if form := f.confirm(p, first, last); form != 0 {
+			f.hit(p, first, last, form)
+		}
+	}
+}
+
+func (f *phraseFinder) hit(p, first, last int, form hitForm) {
+	f.counts[p]++
+	start, end := f.span(first, last)
+	f.hits = append(f.hits, phraseHit{p, f.field, start, end, form})
+}
+
+func (f *phraseFinder) span(first, last int) (start, end int) {
+	return int(f.scan.toks[first].start), int(f.scan.toks[last].end)
+}
+
+// confirm compares the words of a phrase with tokens letter by letter and returns the weakest form among them, or 0.
+func (f *phraseFinder) confirm(p, first, last int) hitForm {
+	words := f.m.phraseWords(p)
+	if len(words) != last-first+1 {
+		return 0
+	}
+	form := formPlain
+	for i, w := range words {
+		is := f.confirmWord(w, &f.scan.toks[first+i])
+		if is == 0 {
+			return 0
+		}
+		form = max(form, is)
+	}
+	if start, end := f.span(first, last); form == formFolded && strings.EqualFold(f.scan.text[start:end], f.m.texts[p]) {
+		return formPlain
+	}
+	return form
+}
+
+func (f *phraseFinder) confirmWord(w uint32, t *textToken) hitForm {
+	want := f.m.fold(w)
+	f.fold = f.scan.appendFold(f.fold[:0], t)
+	if string(f.fold) == want {
+		if t.folds == 0 || strings.EqualFold(f.scan.text[t.start:t.end], want) {
+			return formPlain
+		}
+		return formFolded
+	}
+	if t.lookalikes == 0 {
+		return 0
+	}
+	f.strokes[0] = appendStrokes(f.strokes[0][:0], f.scan.units[t.unit:t.unit+uint32(t.units)])
+	for _, upper := range [...]bool{false, true} {
+		f.skel = appendSkeleton(f.skel[:0], want, upper)
+		f.strokes[1] = appendStrokes(f.strokes[1][:0], f.skel)
+		if sameSkeleton(f.strokes[0], f.strokes[1]) {
+			return formSkeleton
+		}
+	}
+	return 0
+}
+
+// appendFold appends the folded form of a token.
+func (s *textScan) appendFold(dst []byte, t *textToken) []byte {
+	if t.folds > 0 {
+		return append(dst, s.folds[t.fold:t.fold+uint32(t.folds)]...)
+	}
+	for _, c := range []byte(s.text[t.start:t.end]) {
+		dst = append(dst, c|0x20)
+	}
+	return dst
+}
+
+// spelledFrom reports the phrases whose letters begin at token i, wherever words end in between.
+func (f *phraseFinder) spelledFrom(i int, head uint64) {
+	m, s := f.m, &f.scan
+	longest := m.heads.get(head)
+	from := s.toks[i].unit
+	var h uint64
+	for j := i; j < len(s.toks); j++ {
+		t := &s.toks[j]
+		end := t.unit + uint32(t.units)
+		if end-from > longest {
+			return
+		}
+		for _, c := range s.classes[t.unit:end] {
+			if c == stopUnit {
+				return
+			}
+			h = spellingStep(h, c)
+		}
+		if end-from < headLetters {
+			continue
+		}
+		for p := m.spellings.get(spellingDone(h)); p != 0; p = m.speltTwins[p-1] {
+			f.reportSpelled(int(p-1), i, j)
+		}
+	}
+}
+
+func (f *phraseFinder) reportSpelled(p, first, last int) {
+	if int(f.counts[p]) >= f.m.hitLimit {
+		return
+	}
+	s := &f.scan
+	toks := s.toks[first : last+1]
+	units := s.units[toks[0].unit : toks[len(toks)-1].unit+uint32(toks[len(toks)-1].units)]
+	// Words of the phrase against words of the text: whole words that differ in letters only are leet.
+	f.skel = f.skel[:0]
+	intact := len(toks) == int(f.m.entries[p].words)
+	for i, w := range f.m.phraseWords(p) {
+		at := len(f.skel)
+		f.skel = appendSkeleton(f.skel, f.m.fold(w), false)
+		intact = intact && len(f.skel)-at == int(toks[i].units)
+	}
+	if len(f.skel) != len(units) {
+		return
+	}
+	for i, c := range units {
+		if !sameSpelling(c, f.skel[i]) {
+			return
+		}
+	}
+	form := formSqueezed
+	if intact {
+		if !s.symbols && f.confirm(p, first, last) != 0 {
+			return // found as words
+		}
+		form = formLeet
+	}
+	f.hit(p, first, last, form)
+}
+
+func (f *phraseFinder) clearCounts() {
+	for _, h := range f.hits[f.from:] {
+		f.counts[h.phrase] = 0
+	}
+}
+
+// settle ends the field: hits in order, none twice.
+func (f *phraseFinder) settle() {
+	f.clearCounts()
+	hits := f.hits[f.from:]
+	slices.SortFunc(hits, func(a, b phraseHit) int {
+		return cmp.Or(
+			cmp.Compare(a.start, b.start), cmp.Compare(a.phrase, b.phrase), cmp.Compare(a.end, b.end),
+			cmp.Compare(a.form, b.form),
+		)
+	})
+	hits = slices.CompactFunc(hits, func(a, b phraseHit) bool {
+		return a.phrase == b.phrase && a.start == b.start && a.end == b.end
+	})
+	f.hits = f.hits[:f.from+len(hits)]
+}

@@ -1,0 +1,164 @@
+package screening
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// The ASCII path of textScan, eight bytes at a time: a byte is a lane of a 64-bit word, and a mask has the high bit of
+// the lanes that it selects.
+
+const (
+	lanes    = 0x0101010101010101
+	highBits = 0x80 * lanes
+)
+
+// laneRange selects the lanes of x, all below 0x80, that are in [low, high].
+func laneRange(x uint64, low, high byte) uint64 {
+	return (x + uint64(0x80-low)*lanes) &^ (x + uint64(0x7F-high)*lanes) & highBits
+}
+
+// laneEqual selects the lanes of x, all below 0x80, that are c.
+func laneEqual(x uint64, c byte) uint64 {
+	return ^((x ^ uint64(c)*lanes) + 0x7F*lanes) & highBits
+}
+
+// laneShape gathers what letters a word is made of (see shapeOf): each property has one bit of every lane.
+type laneShape uint64
+
+const (
+	laneUpper laneShape = highBits >> iota
+	laneInner
+	laneLetter
+	laneDigit01
+	laneStroke
+	laneM
+	laneR
+	laneN
+)
+
+// suspicious is the function of that name for lanes.
+func (p laneShape) suspicious() bool {
+	return p&laneM != 0 || p&laneR != 0 && p&laneN != 0 || p&laneDigit01 != 0 && p&laneLetter != 0 ||
+		p&laneUpper != 0 && p&laneStroke != 0
+}
+
+// asciiRun appends the words from i on for as long as there is one space or other plain separator after each, and
+// returns where it stopped: before anything that needs a closer look, or at i if that is the first word already.
+func (s *textScan) asciiRun(i, limit int) int {
+	text, spell := s.text, s.spelled || s.skels != nil
+	toks, used := s.toks, s.used
+	s.gap = 0
+run:
+	for i+9 <= len(text) && len(toks) < limit {
+		switch {
+		case asciiClass[text[i]] == classWord:
+		case asciiClass[text[i]] == classSymbol && text[i] != '!' && asciiClass[text[i+1]] == classWord:
+			s.saw = true
+			i++
+		default:
+			break run
+		}
+		start, at := i, used
+		var (
+			hash  uint64
+			shape laneShape
+			n     int
+		)
+		for {
+			x := load8(text, i)
+			high := x & highBits
+			x &^= highBits
+			lower := x | 0x20*lanes
+			letters := laneRange(lower, 'a', 'z') &^ high
+			digits := laneRange(x, '0', '9') &^ high
+			n = bits.TrailingZeros64(^(letters|digits)&highBits) / 8
+			if n < 8 && high>>(8*n)&0x80 != 0 {
+				i, used = start, at // the word goes on outside ASCII
+				break run
+			}
+			if spell {
+				if used+8 > len(s.units) {
+					s.room(used + 8)
+				}
+				// Bits of lanes beyond the word must not count; n is 0 at the end of a word of eight.
+				letters &= 1<<(8*n) - 1
+				strokeI, lowerL := laneEqual(x, ambiguousStroke)&letters, laneEqual(lower, 'l')&letters
+				upper := ^x << 2 & letters
+				// Lower case, but for the capital I; the class of l is that of i, two bits away.
+				binary.LittleEndian.PutUint64(s.units[used:], lower&^(strokeI>>2))
+				binary.LittleEndian.PutUint64(s.classes[used:], lower^(lowerL>>7|lowerL>>5))
+				inner := upper
+				if i == start {
+					inner &^= 0x80
+				}
+				shape |= laneShape(upper | inner>>1 | letters>>2 | (strokeI|lowerL&^upper)>>4 |
+					laneEqual(lower, 'm')&letters>>5 | laneEqual(lower, 'r')&letters>>6 | laneEqual(lower, 'n')&letters>>7)
+				if digits &= 1<<(8*n) - 1; digits != 0 {
+					shape |= laneShape(laneRange(x, '0', '1') & digits >> 3)
+					for k := range n {
+						s.classes[used+k] = spellingClass[text[i+k]]
+					}
+				}
+				used += n
+			}
+			i += n
+			if n < 8 {
+				if n > 0 {
+					hash = mixHash(hash, lower<<(64-8*n))
+				}
+				break
+			}
+			hash = mixHash(hash, lower)
+			if i+8 > len(text) || i-start > maxTokenBytes-8 {
+				i, used = start, at
+				break run
+			}
+		}
+		var t *textToken
+		toks, t = nextToken(toks)
+		t.hash, t.start, t.end = hash, uint32(start), uint32(i)
+		t.unit, t.units, t.fold = uint32(at), uint16(used-at), uint32(len(s.folds))
+		if s.skels != nil && (shape&laneLetter != 0 && s.skels.anyOf(used-at) || used-at > 1 && shape.suspicious()) {
+			t.lookalikes = s.asciiLookalikes(at, used-at, shape&laneInner != 0)
+		}
+		s.gap, s.afterLong, s.afterSyll = 0, i-start >= minAbbreviated, false
+		switch c := text[i]; asciiClass[c] {
+		case classSpace:
+			s.gap = bitSpace
+			i++
+		case classPlain:
+			i++
+		case classSymbol:
+			s.saw = s.saw || s.role(i) != symbolsApart
+			if c != '!' {
+				i++
+				break
+			}
+			fallthrough
+		default:
+			// Punctuation and a space end no sentence before a small letter or a digit.
+			if i+2 >= len(text) || text[i+1] != ' ' || asciiClass[text[i+2]] != classWord || isUpper(text[i+2]) {
+				break run
+			}
+			s.gap = bitSpace
+			i += 2
+		case classOther:
+			break run
+		}
+	}
+	s.toks, s.used = toks, used
+	return i
+}
+
+// isStrokelessByLanes: can strokelessLanes do what appendStrokeless does? An m takes two lanes, digits are rare, and
+// comparing lanes needs ASCII.
+func isStrokelessByLanes(units uint64) bool {
+	return units&highBits == 0 && (laneEqual(units, 'm')|laneRange(units, '0', '1')) == 0
+}
+
+func strokelessLanes(units uint64) uint64 {
+	i, stroke := laneEqual(units, 'i'), laneEqual(units, ambiguousStroke)
+	units ^= i>>7*('i'^'l') | stroke>>7*(ambiguousStroke^'l')
+	return units
+}
