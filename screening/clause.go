@@ -240,8 +240,13 @@ func (c factClause) explain(e *evaluation, input int, x *explanation) {
 	f := e.get(c.def, input)
 	ev := Evidence{Name: c.def.name, Value: cmp.Or(strings.Join(f.values, ", "), "none"), Pointer: f.pointer}
 	switch v := c.value(e, input); {
-	case v == yesValue:
-		x.because(c.def.name+" is "+ev.Value, ev)
+	case v == yesValue: // of a long list, only what matters here
+		ev.Value = strings.Join(slices.DeleteFunc(slices.Clone(f.values), func(v string) bool { return !slices.Contains(c.want, v) }), ", ")
+		verb := " is "
+		if c.def.list && len(f.values) > 1 {
+			verb = " has "
+		}
+		x.because(c.def.name+verb+ev.Value, ev)
 		return
 	case v == no:
 		x.because(c.def.name+" is "+ev.Value+", not "+strings.Join(c.want, " or "), ev)
