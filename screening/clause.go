@@ -29,6 +29,9 @@ type clause interface {
 	explain(e *evaluation, input int, x *explanation)
 }
 
+// recorder is a clause whose numbers belong in the record even when it is upheld.
+type recorder interface{ records() }
+
 // evaluation is one run over one spec.
 type evaluation struct {
 	*facts

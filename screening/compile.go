@@ -18,6 +18,7 @@ type clauseNode struct {
 	AnyOf      []string          `json:"any_of"`     // the fact has one of these values
 	Phrases    []string          `json:"phrases"`    // a text of the spec names one of these
 	Obfuscated bool              `json:"obfuscated"` // a text hides itself from matching
+	Examples   *examplesNode     `json:"examples"`   // the screening of the training examples
 	CEL        string            `json:"cel"`
 }
 
@@ -38,13 +39,13 @@ func (c *compiler) perSpec() bool { return len(c.term.Over) == 0 }
 
 func (c *compiler) compile(n *clauseNode, at string) clause {
 	forms := 0
-	for _, given := range []bool{n.All != nil, n.Any != nil, n.Not != nil, n.Tag != nil, n.Fact != "", n.Phrases != nil, n.Obfuscated, n.CEL != ""} {
+	for _, given := range []bool{n.All != nil, n.Any != nil, n.Not != nil, n.Tag != nil, n.Fact != "", n.Phrases != nil, n.Obfuscated, n.Examples != nil, n.CEL != ""} {
 		if given {
 			forms++
 		}
 	}
 	if forms != 1 {
-		return c.bad(at, "a clause is exactly one of all, any, not, tag, fact, phrases, obfuscated, cel")
+		return c.bad(at, "a clause is exactly one of all, any, not, tag, fact, phrases, obfuscated, examples, cel")
 	}
 	if n.Fact == "" && (n.Has != "" || n.AnyOf != nil) {
 		return c.bad(at, "has and any_of go with fact")
@@ -65,6 +66,8 @@ func (c *compiler) compile(n *clauseNode, at string) clause {
 		return c.fact(n, at)
 	case n.Phrases != nil:
 		return c.phrase(n.Phrases, at+"/phrases")
+	case n.Examples != nil:
+		return c.examples(n.Examples, at+"/examples")
 	case n.Obfuscated:
 		return obfuscationClause{safety: c.safety}
 	default:

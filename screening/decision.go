@@ -46,7 +46,8 @@ type Decision struct {
 	AuditOnly       bool            `json:"audit_only,omitzero"`
 	Unratified      bool            `json:"unratified,omitzero"`
 	Refusal         string          `json:"refusal,omitzero"` // on block
-	Hedge           *InjectedHedge  `json:"hedge,omitzero"`   // travels with any admission
+	HedgeInjected   bool            `json:"hedge_injected"`   // the statement has to change; see Hedge
+	Hedge           *InjectedHedge  `json:"hedge,omitzero"`   // travels with any admission, also one that people grant
 	Missing         []Statement     `json:"missing"`          // shortest list of statements that would decide what is open
 	Safety          []SafetyVerdict `json:"safety"`
 	Ethics          []EthicsVerdict `json:"ethics"`
@@ -221,7 +222,9 @@ func (f *fold) finish(statement string) *Decision {
 	sortCauses(d.Causes)
 	d.Missing = shortest(append(open, f.toMatch()))
 	d.Refusal = Refusal(refused)
-	d.Hedge = f.hedge(statement)
+	if d.Hedge = f.hedge(statement); d.Hedge != nil {
+		d.HedgeInjected = d.Hedge.Statement != statement
+	}
 	return d
 }
 

@@ -119,13 +119,13 @@ func (t *compiledTerm) overSpec(e *evaluation) Finding {
 	f := Finding{Term: t.ID, Reason: upheldReason}
 	v := t.clause.value(e, wholeSpec)
 	f.State, f.Cause = stateOf(v)
-	if v == no {
+	if _, keeps := t.clause.(recorder); v == no && !keeps {
 		return f
 	}
 	var x explanation
 	t.clause.explain(e, wholeSpec, &x)
 	f.Reason, f.Evidence = joinReasons(x.reasons), compactEvidence(x.evidence)
-	if v != yesValue {
+	if !v.known() {
 		f.open = [][][]Statement{x.open}
 	}
 	return f
