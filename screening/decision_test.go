@@ -367,7 +367,7 @@ func TestDecisionBytes(t *testing.T) {
 	const want = `{"outcome":"escalate","spec_sha256":"%s","canonical_sha256":"%s","as_of":"2026-11-30","packs":[` +
 		`{"id":"pledge","version":"1","layer":"ethics","sha256":"%s"},{"id":"safety_floor","version":"1","layer":"safety","sha256":"%s"}],` +
 		`"causes":[{"term":"ethics:young","effect":"escalate","severity":"low","title":"T","remedy":"R"},{"term":"ethics:asks","effect":"hedge","severity":"low","title":"T","remedy":"R"}],` +
-		`"no_policy_matched":false,"hedge":{"text":"Perhaps","terms":["ethics:asks"],"statement":"Perhaps It may err."},` +
+		`"no_policy_matched":false,"hedge_injected":true,"hedge":{"text":"Perhaps","terms":["ethics:asks"],"statement":"Perhaps It may err."},` +
 		`"missing":[{"pointer":"/disclosures","say":"{tag: minors, state: present|absent, basis: structured}"}],` +
 		`"safety":[{"pack":"safety_floor","upheld":true,"violated_boundaries":[],"runtime_checkable_count":1,"findings":[{"term":"floor_term","finding":"upheld","reason":"nothing stated violates it"}]}],` +
 		`"ethics":[{"pack":"pledge","upheld":false,"violated_commitments":["asks"],"runtime_checkable_count":2,"findings":[` +
