@@ -9,17 +9,17 @@ import (
 
 // clauseNode is a clause as a pack writes it: exactly one of its forms.
 type clauseNode struct {
-	All        []clauseNode      `json:"all"`
-	Any        []clauseNode      `json:"any"`
-	Not        *clauseNode       `json:"not"`
-	Tag        map[string]string `json:"tag"`        // tag → present or absent; several = all of them
-	Fact       string            `json:"fact"`       // with has or any_of
-	Has        string            `json:"has"`        // the fact has this value
-	AnyOf      []string          `json:"any_of"`     // the fact has one of these values
-	Phrases    []string          `json:"phrases"`    // a text of the spec names one of these
-	Obfuscated bool              `json:"obfuscated"` // a text hides itself from matching
-	Examples   *examplesNode     `json:"examples"`   // the screening of the training examples
-	CEL        string            `json:"cel"`
+	All        []clauseNode      `json:"all,omitzero"`
+	Any        []clauseNode      `json:"any,omitzero"`
+	Not        *clauseNode       `json:"not,omitzero"`
+	Tag        map[string]string `json:"tag,omitzero"`        // tag → present or absent; several = all of them
+	Fact       string            `json:"fact,omitzero"`       // with has or any_of
+	Has        string            `json:"has,omitzero"`        // the fact has this value
+	AnyOf      []string          `json:"any_of,omitzero"`     // the fact has one of these values
+	Phrases    []string          `json:"phrases,omitzero"`    // a text of the spec names one of these
+	Obfuscated bool              `json:"obfuscated,omitzero"` // a text hides itself from matching
+	Examples   *examplesNode     `json:"examples,omitzero"`   // the screening of the training examples
+	CEL        string            `json:"cel,omitzero"`
 }
 
 // compiler turns the clauses of one term into code and collects what is wrong.

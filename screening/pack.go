@@ -45,17 +45,17 @@ type Pack struct {
 // Term is one entry of the harm vocabulary.
 type Term struct {
 	ID          string      `json:"id"`
-	Title       string      `json:"title"`
-	Description string      `json:"description"`
-	Severity    string      `json:"severity"` // low, medium, high or critical
-	References  []Reference `json:"references"`
-	Over        []string    `json:"over"` // input kinds it is checked on; empty = the spec as a whole
-	ViolatedIf  *clauseNode `json:"violated_if"`
-	Predicate   string      `json:"predicate"`  // name of a registered predicate
-	Structural  string      `json:"structural"` // where it is enforced instead, for what no spec can show
-	Response    Response    `json:"response"`
-	Unchecked   Response    `json:"unchecked"` // effect when not checkable; see Term.unchecked for the default
-	Remedy      string      `json:"remedy"`    // what would make it pass
+	Title       string      `json:"title,omitzero"`
+	Description string      `json:"description,omitzero"`
+	Severity    string      `json:"severity,omitzero"` // low, medium, high or critical
+	References  []Reference `json:"references,omitzero"`
+	Over        []string    `json:"over,omitzero"` // input kinds it is checked on; empty = the spec as a whole
+	ViolatedIf  *clauseNode `json:"violated_if,omitzero"`
+	Predicate   string      `json:"predicate,omitzero"`  // name of a registered predicate
+	Structural  string      `json:"structural,omitzero"` // where it is enforced instead, for what no spec can show
+	Response    Response    `json:"response,omitzero"`
+	Unchecked   Response    `json:"unchecked,omitzero"` // effect when not checkable; see Term.unchecked for the default
+	Remedy      string      `json:"remedy,omitzero"`    // what would make it pass
 }
 
 // Reference points to an entry of a public taxonomy. The id is opaque.
