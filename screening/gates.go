@@ -155,15 +155,28 @@ func (g *gateRun) complete() Gate {
 	var refused []string
 	for i := range g.bundle.Cases.Complete {
 		c := &g.bundle.Cases.Complete[i]
-		if d, _, err := g.classify(&c.Spec); err == nil && admits(d) {
+		switch d, _, err := g.classify(&c.Spec); {
+		case err != nil:
+			refused = append(refused, fmt.Sprintf("%s (%v)", c.Name, err))
+		case admits(d):
 			admitted++
-		} else {
-			refused = append(refused, c.Name)
+		default:
+			refused = append(refused, c.Name+" (by "+strings.Join(stopping(d), ", ")+")")
 		}
 	}
 	needed := g.acts()
 	return gate("complete", admitted, n, admitted == n && (n > 0 || !needed), note(
 		fmt.Sprintf("%d of %d complete cases are admitted", admitted, n), refused))
+}
+
+// stopping lists the terms that keep a decision from being an admit.
+func stopping(d *Decision) (terms []string) {
+	for _, c := range d.Causes {
+		if c.Effect >= Escalate {
+			terms = append(terms, c.Term)
+		}
+	}
+	return terms
 }
 
 // admits leaves no_policy_matched aside: one pack alone need not cover a whole deployment.

@@ -10,7 +10,7 @@ import (
 type Problem struct {
 	Pointer string `json:"pointer"`        // RFC 6901 pointer into the document; "" is the whole
 	Detail  string `json:"detail"`         // what is wrong and what to do; never echoes a submitted value
-	Line    int    `json:"line,omitempty"` // 1-based line in the source, 0 when not known
+	Line    int    `json:"line,omitzero"` // 1-based line in the source, 0 when not known
 }
 
 // InvalidError says that a document was refused. It is the only error the
