@@ -44,7 +44,7 @@ func NewAPIKey() (token string, key APIKey, err error) {
 // ParseAPIKey reads a token. The error is ErrUnauthenticated.
 func ParseAPIKey(token string) (APIKey, error) {
 	rest, ok := strings.CutPrefix(token, keyPrefix)
-	if !ok || len(rest) != keyIDLen+1+keySecret+keyChecksum || rest[keyIDLen] != '_' {
+	if !ok || len(rest) != keyIDLen+1+keySecret+keyChecksum || rest[keyIDLen] != '_' || !isBase62(rest[:keyIDLen]) {
 		return APIKey{}, ErrUnauthenticated
 	}
 	body := token[:len(token)-keyChecksum]
@@ -54,6 +54,9 @@ func ParseAPIKey(token string) (APIKey, error) {
 	secret := rest[keyIDLen+1 : keyIDLen+1+keySecret]
 	return APIKey{ID: rest[:keyIDLen], SecretSHA256: screening.Sum([]byte(secret))}, nil
 }
+
+// isBase62 keeps what is no id, or no text at all, away from the database.
+func isBase62(s string) bool { return strings.Trim(s, base62) == "" }
 
 func randomBase62(n int) (string, error) {
 	out := make([]byte, n)

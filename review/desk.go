@@ -37,6 +37,17 @@ type Store interface {
 	// ChangeReview locks a review, lets decide look at it as it is now, and keeps
 	// the change it returns. ErrNotFound, or decide's error.
 	ChangeReview(ctx context.Context, project, id string, decide func(*Review, time.Time) (*Change, error)) error
+	// Turn is the ordinal of a screening within its run_ref, from 0. ErrNotFound.
+	Turn(ctx context.Context, project, screeningID string) (int, error)
+	// KeepCorrection keeps a correction once; existing tells that it was there before.
+	KeepCorrection(ctx context.Context, c *Correction) (existing bool, err error)
+	// Correction reads one with its history. ErrNotFound.
+	Correction(ctx context.Context, project string, id CorrectionID) (*Correction, error)
+	// Corrections lists the newest first.
+	Corrections(ctx context.Context, project string, q CorrectionQuery) ([]*Correction, error)
+	// ChangeCorrection locks a correction, lets decide look at it, and keeps the
+	// judgement it returns. ErrNotFound, or decide's error.
+	ChangeCorrection(ctx context.Context, project string, id CorrectionID, decide func(*Correction) (StatusChange, error)) error
 	// ExpireReviews closes every open review whose due time has passed and returns their screenings' ids.
 	ExpireReviews(ctx context.Context) ([]string, error)
 }
@@ -115,13 +126,28 @@ func NewDesk(store Store, setup Setup, cfg Config) (*Desk, error) {
 // Setup is what the desk decides by now.
 func (d *Desk) Setup() Setup { return *d.setup.Load() }
 
+// declared gives a principal that has the scope under the id that people.yaml
+// has for it, so that a person is the same one under every alias. A key whose
+// subject is declared nowhere may do nothing that counts, whatever its scopes.
+func (s Setup) declared(p Principal, scope Scope) (Principal, error) {
+	if !p.May(scope) {
+		return p, ErrNotAllowed
+	}
+	id, ok := s.People.Subject(p.Subject)
+	if !ok {
+		return p, fmt.Errorf("%w: this key speaks for nobody whom people.yaml declares", ErrNotAllowed)
+	}
+	p.Subject = id
+	return p, nil
+}
+
 // Submit screens the bytes of a spec and keeps the decision. existing tells that
 // an earlier screening answers. Errors: *screening.InvalidError and the Store's.
 func (d *Desk) Submit(ctx context.Context, p Principal, raw []byte, key *screening.Digest256) (s *Screening, existing bool, err error) {
-	if !p.May(ScopeSubmit) {
-		return nil, false, ErrNotAllowed
-	}
 	setup := d.Setup()
+	if p, err = setup.declared(p, ScopeSubmit); err != nil {
+		return nil, false, err
+	}
 	spec, err := screening.ParseSpec(raw)
 	if err != nil {
 		return nil, false, err
@@ -149,14 +175,16 @@ func (d *Desk) Submit(ctx context.Context, p Principal, raw []byte, key *screeni
 
 // Preview decides without keeping anything.
 func (d *Desk) Preview(ctx context.Context, p Principal, raw []byte) (*screening.Decision, error) {
-	if !p.May(ScopeSubmit) {
-		return nil, ErrNotAllowed
+	setup := d.Setup()
+	p, err := setup.declared(p, ScopeSubmit)
+	if err != nil {
+		return nil, err
 	}
 	spec, err := screening.ParseSpec(raw)
 	if err != nil {
 		return nil, err
 	}
-	sub, err := d.decide(ctx, p, spec, d.Setup())
+	sub, err := d.decide(ctx, p, spec, setup)
 	if err != nil {
 		return nil, err
 	}

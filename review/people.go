@@ -57,10 +57,19 @@ func LoadPeople(name string, data []byte) (*People, error) {
 		}
 		claim(at+"/id", person.ID)
 		p.persons[person.ID] = person.ID
-		for j, alias := range slices.Concat(person.Aliases, person.Subjects) {
-			claim(fmt.Sprintf("%s/aliases/%d", at, j), alias)
-			p.persons[alias] = person.ID
+		other := func(pointer string, names []string) {
+			for j, name := range names {
+				pointer := fmt.Sprintf("%s/%s/%d", at, pointer, j)
+				if screening.IsBlank(name) {
+					bad(pointer, "must not be blank")
+					continue
+				}
+				claim(pointer, name)
+				p.persons[name] = person.ID
+			}
 		}
+		other("subjects", person.Subjects)
+		other("aliases", person.Aliases)
 	}
 	for i, s := range file.Services {
 		at := fmt.Sprintf("/services/%d/id", i)
@@ -105,10 +114,13 @@ func (p *People) Person(name string) (id string, ok bool) {
 // IsService reports whether id is a declared service.
 func (p *People) IsService(id string) bool { return p.service[id] }
 
-// Known reports whether a key's subject is declared at all.
-func (p *People) Known(subject string) bool {
-	_, person := p.persons[subject]
-	return person || p.service[subject]
+// Subject resolves the subject of a key to the id of the person or service that
+// it speaks for; ok is false for one that is declared as neither.
+func (p *People) Subject(name string) (id string, ok bool) {
+	if id, ok = p.persons[name]; ok {
+		return id, true
+	}
+	return name, p.service[name]
 }
 
 // Members gives the person ids of a group, nil for an unknown group: nobody, not everybody.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/screening"
@@ -50,11 +51,12 @@ type Endpoint struct {
 // Duration is a time span written 90s, 30m or 48h.
 type Duration time.Duration
 
-// UnmarshalText reads the written form.
+// UnmarshalText reads the written form. What is none becomes -1, which no field
+// allows: whoever checks the field can say what is wrong and where.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("a duration is written like 90s, 30m or 48h")
+		v = -1
 	}
 	*d = Duration(v)
 	return nil
@@ -64,6 +66,9 @@ func (d *Duration) UnmarshalText(text []byte) error {
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 const maxDue = 30 * 24 * time.Hour
+
+// severities that a term can have, and so a policy match.
+var severities = []string{"low", "medium", "high", "critical"}
 
 type policiesFile struct {
 	Policies  []Policy   `json:"policies"`
@@ -95,6 +100,9 @@ func LoadPolicies(name string, data []byte, people *People) (*Policies, error) {
 		}
 		if (e.SecretFile == "") == (e.SecretEnv == "") {
 			bad(at, "endpoint %s: give secret_file or secret_env, exactly one", e.ID)
+		}
+		if e.Timeout < 0 {
+			bad(at+"/timeout", "endpoint %s: must be a time like 5s or 500ms", e.ID)
 		}
 		declared[e.ID] = true
 	}
@@ -135,7 +143,7 @@ func (p *Policy) check(at string, people *People, endpoints map[string]bool, bad
 		bad(at+"/quorum", "policy %s: the group has %d members and can never reach a quorum of %d", p.ID, len(members), p.Quorum)
 	}
 	if due := time.Duration(p.Due); due < time.Minute || due > maxDue {
-		bad(at+"/due", "policy %s: must be between 1m and 720h", p.ID)
+		bad(at+"/due", "policy %s: must be between 1m and 720h, written like 90m or 48h", p.ID)
 	}
 	for i, e := range p.Endpoints {
 		if !endpoints[e] {
@@ -145,6 +153,11 @@ func (p *Policy) check(at string, people *People, endpoints map[string]bool, bad
 	for i, pattern := range p.Match.Terms {
 		if _, err := path.Match(pattern, ""); err != nil {
 			bad(fmt.Sprintf("%s/match/terms/%d", at, i), "policy %s: is not a term id or pattern", p.ID)
+		}
+	}
+	for i, s := range p.Match.Severities {
+		if !slices.Contains(severities, s) {
+			bad(fmt.Sprintf("%s/match/severities/%d", at, i), "policy %s: must be one of %s", p.ID, strings.Join(severities, ", "))
 		}
 	}
 }

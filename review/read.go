@@ -3,6 +3,7 @@ package review
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -17,6 +18,16 @@ type Answer struct {
 
 // Open reports whether training may start. Nothing but a live admission opens the gate.
 func (a Answer) Open() bool { return a.Status == StatusAdmitted }
+
+// AnswerTo is the gate's answer to a submission of bytes with this digest that s
+// answered. It is asked for anew: a replayed key names its first screening, which
+// need not be the latest of these bytes.
+func (d *Desk) AnswerTo(ctx context.Context, p Principal, s *Screening, spec screening.Digest256) (Answer, error) {
+	if s.SpecSHA256 != spec { // a block of the same content in other bytes
+		return Answer{Status: s.Status, Screening: s}, nil
+	}
+	return d.Check(ctx, p, spec)
+}
 
 // Check answers for exactly these bytes. ErrNotFound when they were never screened here.
 func (d *Desk) Check(ctx context.Context, p Principal, spec screening.Digest256) (Answer, error) {
@@ -36,10 +47,16 @@ func (d *Desk) Screening(ctx context.Context, p Principal, id string) (*Screenin
 		return nil, ErrNotAllowed
 	}
 	s, err := d.store.Screening(ctx, p.Project, id)
-	if err == nil && !p.mayReadAll() && s.Submitter != p.Subject {
+	if err == nil && !p.mayReadAll() && s.Submitter != d.subject(p) {
 		return nil, ErrNotFound // whether it exists is not theirs to know
 	}
 	return s, err
+}
+
+// subject is the name under which a principal's submissions are kept.
+func (d *Desk) subject(p Principal) string {
+	id, _ := d.Setup().People.Subject(p.Subject)
+	return id
 }
 
 // Screenings lists; submitters see their own.
@@ -48,7 +65,7 @@ func (d *Desk) Screenings(ctx context.Context, p Principal, q ListQuery) ([]*Scr
 		if !p.May(ScopeSubmit) {
 			return nil, ErrNotAllowed
 		}
-		q.Submitter = p.Subject
+		q.Submitter = d.subject(p)
 	}
 	return d.store.Screenings(ctx, p.Project, q)
 }
@@ -83,8 +100,8 @@ func (d *Desk) Reviews(ctx context.Context, p Principal, q ReviewQuery) ([]*Revi
 const pollEvery = time.Second
 
 // Wait returns the screening as soon as its status is final, or as it is when
-// the time is up.
-func (d *Desk) Wait(ctx context.Context, p Principal, id string, atMost time.Duration) (*Screening, error) {
+// the time is up or stop is closed (nil: never).
+func (d *Desk) Wait(ctx context.Context, p Principal, id string, atMost time.Duration, stop <-chan struct{}) (*Screening, error) {
 	timeout := time.NewTimer(atMost)
 	defer timeout.Stop()
 	for {
@@ -94,21 +111,25 @@ func (d *Desk) Wait(ctx context.Context, p Principal, id string, atMost time.Dur
 			forget()
 			return s, err
 		}
-		poll := time.NewTimer(pollEvery)
+		poll, over := time.NewTimer(pollEvery), false
 		select {
 		case <-woken:
 		case <-poll.C:
 		case <-timeout.C:
-			poll.Stop()
-			forget()
-			return s, nil
+			over = true
+		case <-stop:
+			over = true
 		case <-ctx.Done():
-			poll.Stop()
-			forget()
-			return nil, ctx.Err()
+			err = fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 		}
 		poll.Stop()
 		forget()
+		switch {
+		case err != nil:
+			return nil, err
+		case over:
+			return s, nil
+		}
 	}
 }
 

@@ -34,21 +34,22 @@ type VoteRequest struct {
 // vote ends the review; it is admitted when every panel has its quorum. Errors:
 // *screening.InvalidError, *VoteError, ErrNotFound.
 func (d *Desk) Vote(ctx context.Context, p Principal, reviewID string, req VoteRequest) (*Review, error) {
-	if !p.May(ScopeReview) {
-		return nil, ErrNotAllowed
+	setup := d.Setup()
+	p, err := setup.declared(p, ScopeReview)
+	if err != nil {
+		return nil, err
 	}
-	people := d.Setup().People
-	person, ok := people.Person(p.Subject)
-	if !ok {
+	people := setup.People
+	if people.IsService(p.Subject) {
 		return nil, &VoteError{ErrNotAllowed, "only a declared person can vote"}
 	}
 	if err := req.check(); err != nil {
 		return nil, err
 	}
 	var screeningID string
-	err := d.store.ChangeReview(ctx, p.Project, reviewID, func(r *Review, now time.Time) (*Change, error) {
+	err = d.store.ChangeReview(ctx, p.Project, reviewID, func(r *Review, now time.Time) (*Change, error) {
 		screeningID = r.Screening.ID
-		return d.cast(r, now, person, people, req)
+		return d.cast(r, now, p.Subject, people, req)
 	})
 	if err != nil {
 		return nil, err
@@ -85,7 +86,11 @@ func (d *Desk) cast(r *Review, now time.Time, person string, people *People, req
 		return nil, &VoteError{kind, fmt.Sprintf(format, args...)}
 	}
 	s := r.Screening
-	if slices.Contains([]string{s.Submitter, s.Owner, s.OnBehalfOf}, person) {
+	// Resolved again: people.yaml may have learnt an alias since they were kept.
+	if slices.ContainsFunc([]string{s.Submitter, s.Owner, s.OnBehalfOf}, func(name string) bool {
+		id, _ := people.Subject(name)
+		return id == person
+	}) {
 		return refuse(ErrNotAllowed, "the submitter, the owner and the person submitted for cannot review their own run")
 	}
 	var mine []Panel
@@ -158,11 +163,10 @@ func quorate(panels, mine []Panel) bool {
 
 // checkCited: a vote names the findings it answers.
 func checkCited(cited []string, d *screening.Decision) error {
-	if len(d.Causes) == 0 {
-		return nil // no_policy_matched: there is nothing to cite
-	}
+	// With no_policy_matched there may be nothing that escalated: nothing to cite.
+	escalated := slices.ContainsFunc(d.Causes, func(e screening.EffectiveFinding) bool { return e.Effect >= screening.Escalate })
 	var found []screening.Problem
-	if len(cited) == 0 {
+	if len(cited) == 0 && escalated {
 		found = append(found, screening.Problem{Pointer: "/terms", Detail: "must cite at least one of the findings that caused the review"})
 	}
 	for i, c := range cited {

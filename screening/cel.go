@@ -151,13 +151,10 @@ func knownPath(name string, perSpec bool) bool {
 	return known
 }
 
-// factAt finds a fact of the spec or of an input by its bare name.
-func factAt(name string, perSpec bool) (*factDef, bool) {
-	i, ok := factIndex[name]
-	if !ok || factDefs[i].perSpec != perSpec {
-		return nil, false
-	}
-	return &factDefs[i], true
+// factAt finds the place in factDefs of a fact of the spec or of an input by its bare name.
+func factAt(name string, perSpec bool) (col int, ok bool) {
+	col, ok = factIndex[name]
+	return col, ok && factDefs[col].perSpec == perSpec
 }
 
 func (c *celClause) eval(e *evaluation, input int) (value, *types.Unknown) {
@@ -193,7 +190,7 @@ func (c *celClause) eval(e *evaluation, input int) (value, *types.Unknown) {
 // openValue tells plain silence from a hint among the unknowns of a result.
 func (c *celClause) openValue(e *evaluation, u *types.Unknown) value {
 	for _, id := range u.IDs() {
-		if input, col := celUnknownAt(id); col >= len(factDefs) && e.tags[input+1][col-len(factDefs)].hint {
+		if input, col := celUnknownAt(id); col >= len(factDefs) && e.tags[input+1].hint&(1<<(col-len(factDefs))) != 0 {
 			return hinted
 		}
 	}
@@ -225,7 +222,7 @@ func (c *celClause) explain(e *evaluation, input int, x *explanation) {
 		if col >= len(factDefs) {
 			tagClause{tag: col - len(factDefs), want: present}.explain(e, at, &sub)
 		} else {
-			factClause{def: &factDefs[col]}.explain(e, at, &sub)
+			factClause{col: col}.explain(e, at, &sub)
 		}
 		x.evidence = append(x.evidence, sub.evidence...)
 		x.reasons = append(x.reasons, sub.reasons...)
@@ -266,15 +263,16 @@ func (c *celClause) evidence(e *evaluation, input int) (all []Evidence) {
 // evidence gives a fact or tag by its bare name, if it is known.
 func (f *facts) evidence(name string, input int) (Evidence, bool) {
 	if t, ok := strings.CutPrefix(name, "tags."); ok {
-		cell := f.tags[input+1][tagIndex[t]]
-		return Evidence{Name: "tag." + t, Value: stateName(cell.state), Pointer: cell.pointer.String()}, cell.state != notAssessed
+		ti := tagIndex[t]
+		state := f.tags[input+1].state(ti)
+		return Evidence{Name: "tag." + t, Value: stateName(state), Pointer: f.statedAt(ti, input).String()}, state != notAssessed
 	}
-	d, ok := factAt(name, input == wholeSpec)
+	col, ok := factAt(name, input == wholeSpec)
 	if !ok {
 		return Evidence{}, false
 	}
-	v := f.get(d, input)
-	return Evidence{Name: name, Value: strings.Join(v.values, ", "), Pointer: v.pointer}, v.stated
+	v := f.get(col, input)
+	return Evidence{Name: name, Value: strings.Join(v.values, ", "), Pointer: f.pointer(col, input)}, v.stated
 }
 
 // CEL identifies an unknown by a number; ours carry the input and the column of
@@ -318,14 +316,15 @@ func (v celView) Find(key ref.Val) (ref.Val, bool) {
 		if !known {
 			return nil, false
 		}
-		cell := v.e.tags[v.input+1][ti]
-		if cell.state == notAssessed || cell.state == unknownState || (cell.hint && cell.state != tags[ti].worse()) {
+		row := &v.e.tags[v.input+1]
+		state := row.state(ti)
+		if state == notAssessed || state == unknownState || row.open(ti) {
 			return celUnknown(v.input, len(factDefs)+ti), true
 		}
-		return types.String(stateName(cell.state)), true
+		return types.String(stateName(state)), true
 	}
-	if d, known := factAt(name, v.input == wholeSpec); known {
-		return v.fact(d), true
+	if col, known := factAt(name, v.input == wholeSpec); known {
+		return v.fact(col), true
 	}
 	for _, d := range factDefs {
 		if strings.HasPrefix(d.name, name+".") && d.perSpec == (v.input == wholeSpec) {
@@ -338,12 +337,12 @@ func (v celView) Find(key ref.Val) (ref.Val, bool) {
 	return nil, false
 }
 
-func (v celView) fact(d *factDef) ref.Val {
-	f := v.e.get(d, v.input)
-	if !f.stated || !d.list && f.unknown {
-		return celUnknown(v.input, factIndex[d.name])
+func (v celView) fact(col int) ref.Val {
+	f, list := v.e.get(col, v.input), factDefs[col].list
+	if !f.stated || !list && f.unknown {
+		return celUnknown(v.input, col)
 	}
-	if !d.list {
+	if !list {
 		return types.String(f.values[0])
 	}
 	values := make([]ref.Val, 0, len(f.values)+1)
@@ -355,7 +354,7 @@ func (v celView) fact(d *factDef) ref.Val {
 	if !f.unknown {
 		return types.NewRefValList(types.DefaultTypeAdapter, values)
 	}
-	more := celUnknown(v.input, factIndex[d.name])
+	more := celUnknown(v.input, col)
 	return openList{types.NewRefValList(types.DefaultTypeAdapter, append(values, more)), more}
 }
 

@@ -32,18 +32,6 @@ type clause interface {
 // recorder is a clause whose numbers belong in the record even when it is upheld.
 type recorder interface{ records() }
 
-// evaluation is one run over one spec.
-type evaluation struct {
-	*facts
-	failure string // first failure of the term being evaluated, "" = none
-}
-
-func (e *evaluation) fail(format string, args ...any) {
-	if e.failure == "" {
-		e.failure = fmt.Sprintf(format, args...)
-	}
-}
-
 // explanation collects evidence, reasons and what would decide an open clause.
 type explanation struct {
 	evidence []Evidence
@@ -180,13 +168,17 @@ type tagClause struct {
 }
 
 func (c tagClause) value(e *evaluation, input int) value {
-	cell := e.tags[input+1][c.tag]
+	row, bit := &e.tags[input+1], tagSet(1)<<c.tag
+	yes, other := row.better, row.worse
+	if c.want == tags[c.tag].worse() {
+		yes, other = other, yes
+	}
 	switch {
-	case cell.hint && cell.state != tags[c.tag].worse():
+	case row.open(c.tag):
 		return hinted // prose speaks for the worse state; it may not decide, nor be overlooked
-	case cell.state == c.want:
+	case yes&bit != 0:
 		return yesValue
-	case cell.state == present || cell.state == absent:
+	case other&bit != 0:
 		return no
 	default:
 		return silent
@@ -194,10 +186,10 @@ func (c tagClause) value(e *evaluation, input int) value {
 }
 
 func (c tagClause) explain(e *evaluation, input int, x *explanation) {
-	cell, name := e.tags[input+1][c.tag], tags[c.tag].name
-	ev := Evidence{Name: "tag." + name, Value: stateName(cell.state)}
-	if cell.state != notAssessed {
-		ev.Pointer = cell.pointer.String()
+	state, name := e.tags[input+1].state(c.tag), tags[c.tag].name
+	ev := Evidence{Name: "tag." + name, Value: stateName(state)}
+	if state != notAssessed {
+		ev.Pointer = e.statedAt(c.tag, input).String()
 	}
 	say := Statement{Pointer: "/disclosures", Say: fmt.Sprintf("{tag: %s, state: present|absent, basis: structured}", name)}
 	switch v := c.value(e, input); {
@@ -206,8 +198,8 @@ func (c tagClause) explain(e *evaluation, input int, x *explanation) {
 	case v == hinted: // no statement can decide it: the words would still stand there
 		hint := stateName(tags[c.tag].worse())
 		x.because(name+": prose or inference says "+hint+", which cannot decide it either way",
-			Evidence{Name: ev.Name, Value: hint + " (hint)", Pointer: cell.hintAt.String()})
-	case cell.state == notAssessed:
+			Evidence{Name: ev.Name, Value: hint + " (hint)", Pointer: e.hintedAt(c.tag, input).String()})
+	case state == notAssessed:
 		x.because(name + " is not stated")
 		x.open = [][]Statement{{say}}
 	default:
@@ -223,44 +215,45 @@ func stateName(s tagState) string {
 
 // factClause: {fact: license.restrictions, has: nc} or {…, any_of: [nc, nd]}.
 type factClause struct {
-	def  *factDef
+	col  int // in factDefs
 	want []string
 }
 
 func (c factClause) value(e *evaluation, input int) value {
-	f := e.get(c.def, input)
-	switch {
-	case slices.ContainsFunc(f.values, func(v string) bool { return slices.Contains(c.want, v) }):
-		return yesValue
-	case !f.stated || f.unknown:
-		return silent
-	default:
-		return no
+	f := e.get(c.col, input)
+	for _, v := range f.values {
+		if slices.Contains(c.want, v) {
+			return yesValue
+		}
 	}
+	if !f.stated || f.unknown {
+		return silent
+	}
+	return no
 }
 
 func (c factClause) explain(e *evaluation, input int, x *explanation) {
-	f := e.get(c.def, input)
-	ev := Evidence{Name: c.def.name, Value: cmp.Or(strings.Join(f.values, ", "), "none"), Pointer: f.pointer}
+	f, def := e.get(c.col, input), &factDefs[c.col]
+	ev := Evidence{Name: def.name, Value: cmp.Or(strings.Join(f.values, ", "), "none"), Pointer: e.pointer(c.col, input)}
 	switch v := c.value(e, input); {
 	case v == yesValue: // of a long list, only what matters here
 		ev.Value = strings.Join(slices.DeleteFunc(slices.Clone(f.values), func(v string) bool { return !slices.Contains(c.want, v) }), ", ")
 		verb := " is "
-		if c.def.list && len(f.values) > 1 {
+		if def.list && len(f.values) > 1 {
 			verb = " has "
 		}
-		x.because(c.def.name+verb+ev.Value, ev)
+		x.because(def.name+verb+ev.Value, ev)
 		return
 	case v == no:
-		x.because(c.def.name+" is "+ev.Value+", not "+strings.Join(c.want, " or "), ev)
+		x.because(def.name+" is "+ev.Value+", not "+strings.Join(c.want, " or "), ev)
 		return
 	case f.stated:
 		ev.Value = "unknown"
-		x.because(c.def.name+" is stated but leaves it open", ev)
+		x.because(def.name+" is stated but leaves it open", ev)
 	default:
-		x.because(c.def.name + " is not stated")
+		x.because(def.name + " is not stated")
 	}
-	x.open = [][]Statement{{{Pointer: f.pointer, Say: c.def.say}}}
+	x.open = [][]Statement{{{Pointer: ev.Pointer, Say: def.say}}}
 }
 
 // phraseClause: {phrases: [...]}. A hit in the free-text purpose, or one that
@@ -272,13 +265,16 @@ type phraseClause struct {
 }
 
 func (c phraseClause) each(e *evaluation, input int, visit func(phraseHit, value)) {
+	if len(e.hits) == 0 {
+		return
+	}
 	for phrase := range len(c.texts) {
 		for _, h := range e.hits[c.first+phrase] {
 			if !e.reads(input, h.field) {
 				continue
 			}
 			v := yesValue
-			if c.safety || h.form.loose() || e.fields[h.field].pointer == purposePointer {
+			if c.safety || h.form.loose() || e.fields[h.field].at == purpose {
 				v = hinted
 			}
 			visit(h, v)
@@ -295,7 +291,7 @@ func (c phraseClause) explain(e *evaluation, input int, x *explanation) {
 	reasons := map[value]string{no: "no text names it", yesValue: "the text names it",
 		hinted: "the text seems to name it; a person has to read it"}
 	c.each(e, input, func(h phraseHit, _ value) {
-		x.cite(Evidence{Name: "phrase", Value: c.texts[h.phrase-c.first], Pointer: e.fields[h.field].pointer, Span: &Span{h.start, h.end}})
+		x.cite(Evidence{Name: "phrase", Value: c.texts[h.phrase-c.first], Pointer: e.fields[h.field].at.String(), Span: &Span{h.start, h.end}})
 	})
 	x.because(reasons[c.value(e, input)])
 }
@@ -322,7 +318,7 @@ func (c obfuscationClause) value(e *evaluation, input int) (v value) {
 
 func (c obfuscationClause) explain(e *evaluation, input int, x *explanation) {
 	c.each(e, input, func(o textObfuscation) {
-		x.cite(Evidence{Name: "obfuscation", Value: o.kind.String(), Pointer: e.fields[o.field].pointer, Span: &Span{o.start, o.end}})
+		x.cite(Evidence{Name: "obfuscation", Value: o.kind.String(), Pointer: e.fields[o.field].at.String(), Span: &Span{o.start, o.end}})
 	})
 	if c.value(e, input) == no {
 		x.because("no text hides itself from matching")

@@ -1,9 +1,6 @@
 package screening
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 // The closed code lists of the spec. A code that is not listed is refused: a
 // typing error must not read as a new, harmless value.
@@ -122,10 +119,17 @@ var placeholders = map[string]bool{
 	"no description available": true, "unspecified": true, "custom": true, "no license": true, "various": true,
 }
 
-// unfilled are texts that begin like a placeholder: "TBD-on-acceptance", "TODO: ask legal", "<your-dataset-id>".
-var unfilled = regexp.MustCompile(`^(?:todo|tbd|tbc)(?:$|[^a-z0-9])|^<[^<>]*>$`)
+// unfilled reports whether a text begins like a placeholder: "TBD-on-acceptance", "TODO: ask legal", "<your-dataset-id>".
+func unfilled(s string) bool {
+	for _, mark := range [...]string{"todo", "tbd", "tbc"} {
+		if rest, ok := strings.CutPrefix(s, mark); ok {
+			return rest == "" || !(isLower(rest[0]) || '0' <= rest[0] && rest[0] <= '9')
+		}
+	}
+	return len(s) >= 2 && s[0] == '<' && strings.IndexAny(s[1:], "<>") == len(s)-2 && s[len(s)-1] == '>'
+}
 
 func isPlaceholder(s string) bool {
 	s = strings.ToLower(strings.TrimSpace(s))
-	return placeholders[s] || unfilled.MatchString(s)
+	return placeholders[s] || unfilled(s)
 }

@@ -113,7 +113,7 @@ func (c *compiler) tag(wanted map[string]string, at string) clause {
 }
 
 func (c *compiler) fact(n *clauseNode, at string) clause {
-	def, ok := resolveFact(n.Fact, c.perSpec())
+	col, ok := resolveFact(n.Fact, c.perSpec())
 	if !ok {
 		if c.perSpec() {
 			return c.bad(at+"/fact", "is not a fact of the spec; name the input kinds in over to use facts of inputs, and see docs/packs.md for the list")
@@ -130,12 +130,13 @@ func (c *compiler) fact(n *clauseNode, at string) clause {
 	if len(want) == 0 {
 		return c.bad(at, "a fact needs has or any_of")
 	}
+	def := &factDefs[col]
 	for _, w := range want {
 		if def.codes != nil && !slices.Contains(def.codes, w) {
 			return c.bad(at, "asks %s for a value it never has; it has %s", n.Fact, oneOf(def.codes))
 		}
 	}
-	return factClause{def: def, want: want}
+	return factClause{col: col, want: want}
 }
 
 func (c *compiler) phrase(texts []string, at string) clause {

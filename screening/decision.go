@@ -121,19 +121,31 @@ func (d *Decision) Finding(tagged string) (*Finding, bool) {
 // decision bytes. The error is an [*InvalidError] when the spec lacks what the
 // packs cannot do without (a disclosure statement to hedge).
 func Classify(spec *ParsedSpec, v *Vocabulary, asOf Day) (*Decision, error) {
-	if v.hedges && IsBlank(spec.DisclosureStatement) {
-		return nil, spec.Invalid(Problem{Pointer: "/disclosure_statement",
-			Detail: "must not be blank: a term in force may put a hedge before it"})
+	if err := v.accepts(spec); err != nil {
+		return nil, err
 	}
-	f := fold{v: v}
+	e := v.begin(spec.Spec)
+	f := fold{v: v, findings: make([]Finding, len(e.answers))}
 	f.decision = Decision{SpecSHA256: spec.SHA256, CanonicalSHA256: spec.CanonicalSHA256, AsOf: asOf, Packs: v.Packs(),
 		AuditOnly: v.cfg.AuditOnly, Unratified: v.cfg.Unratified,
 		Causes: []EffectiveFinding{}, Missing: []Statement{}, Safety: []SafetyVerdict{}, Ethics: []EthicsVerdict{}}
-	e := &evaluation{facts: newFacts(spec.Spec, v.matcher)}
-	for i := range v.packs { // every term is evaluated; nothing short-circuits
-		f.verdict(&v.packs[i], e)
+	answers := e.answers
+	for i := range v.packs {
+		p := &v.packs[i]
+		f.verdict(p, e, answers[:len(p.terms)])
+		answers = answers[len(p.terms):]
 	}
+	v.end(e)
 	return f.finish(spec.DisclosureStatement), nil
+}
+
+// accepts refuses a spec without what the packs cannot do without.
+func (v *Vocabulary) accepts(spec *ParsedSpec) error {
+	if v.hedges && IsBlank(spec.DisclosureStatement) {
+		return spec.Invalid(Problem{Pointer: "/disclosure_statement",
+			Detail: "must not be blank: a term in force may put a hedge before it"})
+	}
+	return nil
 }
 
 // fold gathers findings and their effects while the packs are gone through.
@@ -141,7 +153,8 @@ type fold struct {
 	v        *Vocabulary
 	decision Decision
 	effects  []effect
-	checked  bool // an ethics term that decides something was checkable
+	findings []Finding // for the packs to come
+	tally    tally
 }
 
 type effect struct {
@@ -151,21 +164,22 @@ type effect struct {
 	finding *Finding
 }
 
-func (f *fold) verdict(p *compiledPack, e *evaluation) {
-	findings := make([]Finding, len(p.terms))
+func (f *fold) verdict(p *compiledPack, e *evaluation, answers []answer) {
+	n := len(p.terms)
+	findings := f.findings[:n:n]
+	f.findings = f.findings[n:]
 	violated, checkable := []string{}, 0
 	for i := range p.terms {
 		t := &p.terms[i]
-		findings[i] = t.evaluate(e)
 		fd := &findings[i]
+		t.explain(e, &answers[i], fd)
 		if fd.RuntimeCheckable() {
 			checkable++
-			f.checked = f.checked || p.Layer == Ethics && t.Response != Observe
 		}
 		if fd.State == Violated {
 			violated = append(violated, t.ID)
 		}
-		if r, acts := t.effect(fd); acts {
+		if r := f.tally.add(t, fd.result()); r > 0 {
 			f.effects = append(f.effects, effect{EffectiveFinding{tagID(p.Layer, t.ID), r, t.Severity, t.Title, t.Remedy}, t.Term, p, fd})
 		}
 	}
@@ -176,37 +190,21 @@ func (f *fold) verdict(p *compiledPack, e *evaluation) {
 	}
 }
 
-// effect is what a finding leads to; upheld leads to nothing.
-func (t *Term) effect(f *Finding) (Response, bool) {
-	switch f.State {
-	case Upheld:
-		return 0, false
-	case Violated:
-		return t.Response, true
-	default:
-		return t.unchecked(f.Cause), true
-	}
-}
-
 func (f *fold) finish(statement string) *Decision {
 	d := &f.decision
-	worst := Observe
-	for _, e := range f.effects {
-		worst = max(worst, e.Effect)
-	}
-	d.NoPolicyMatched = !f.checked
-	switch {
-	case worst == Block:
-		d.Outcome = OutcomeBlock
-	case worst == Escalate, !f.checked && !f.v.cfg.AuditOnly:
-		d.Outcome, worst = OutcomeEscalate, Escalate
-	default:
-		d.Outcome = OutcomeAdmit
+	d.NoPolicyMatched = !f.tally.checked
+	d.Outcome = f.tally.outcome(f.v.cfg)
+	worst := Response(0) // no effect
+	switch d.Outcome {
+	case OutcomeBlock:
+		worst = Block
+	case OutcomeEscalate:
+		worst = Escalate
 	}
 	var open [][][]Statement
 	var refused []string
 	for _, e := range f.effects {
-		if e.Effect == Hedge || e.Effect == worst && worst >= Escalate {
+		if e.Effect == Hedge || e.Effect == worst {
 			d.Causes = append(d.Causes, e.EffectiveFinding)
 		}
 		if e.finding.State == NotCheckable && e.Effect >= Hedge {
@@ -234,7 +232,7 @@ func (f *fold) toMatch() (alternatives [][]Statement) {
 	for _, e := range f.effects {
 		open := e.finding.open
 		undecidable := slices.ContainsFunc(open, func(part [][]Statement) bool { return len(part) == 0 })
-		if f.checked || e.pack.Layer != Ethics || e.term.Response == Observe || len(open) == 0 || undecidable {
+		if f.tally.checked || e.pack.Layer != Ethics || e.term.Response == Observe || len(open) == 0 || undecidable {
 			continue
 		}
 		alternatives = append(alternatives, shortest(open))

@@ -2,14 +2,112 @@ package screening
 
 import "strconv"
 
-// tagCell is what is known of one tag at one place.
-type tagCell struct {
-	state   tagState
-	pointer tagPointer // the statement that decided state
-	// hint: prose or inference speaks for the worse state. It may raise an
-	// escalation and never clears anything.
-	hint   bool
-	hintAt tagPointer
+// tagSet has a bit for each tag.
+type tagSet uint32
+
+// tagRow is what is known of all tags at one place. A tag stands in one of the first three at most.
+type tagRow struct {
+	worse, unknown, better tagSet
+	// hint: prose or inference speaks for the worse state. It may raise an escalation and never clears anything.
+	hint tagSet
+}
+
+func (r *tagRow) known() tagSet { return r.worse | r.unknown | r.better }
+
+// state is what is known of one tag.
+func (r *tagRow) state(ti int) tagState {
+	switch bit := tagSet(1) << ti; {
+	case r.worse&bit != 0:
+		return tags[ti].worse()
+	case r.unknown&bit != 0:
+		return unknownState
+	case r.better&bit != 0:
+		return tags[ti].better()
+	}
+	return notAssessed
+}
+
+// open: a hint speaks against what is stated, so nothing is settled.
+func (r *tagRow) open(ti int) bool { return r.hint&^r.worse&(1<<ti) != 0 }
+
+// worse is the state nobody wants: present for a hazard, absent for a protective tag.
+func (t *tag) worse() tagState {
+	if t.protective {
+		return absent
+	}
+	return present
+}
+
+func (t *tag) better() tagState {
+	if t.protective {
+		return present
+	}
+	return absent
+}
+
+// protectiveTags are those of which the good state is present.
+var protectiveTags = func() (set tagSet) {
+	for ti := range tags {
+		if tags[ti].protective {
+			set |= 1 << ti
+		}
+	}
+	return set
+}()
+
+// tagLevel folds the statements of one level: a structured present or absent
+// beats unknown, and of two the worse holds.
+func tagLevel(statements []Disclosure) (r tagRow) {
+	for i := range statements {
+		d := &statements[i]
+		ti, ok := tagIndex[d.Tag]
+		if !ok {
+			continue // check refuses it before anything is classified
+		}
+		bit, s := tagSet(1)<<ti, tagStateNames[d.State]
+		switch worse := tags[ti].worse(); {
+		case d.Basis != "structured":
+			if s == worse {
+				r.hint |= bit
+			}
+		case s == worse:
+			r.worse |= bit
+		case s == unknownState:
+			r.unknown |= bit
+		case s != notAssessed:
+			r.better |= bit
+		}
+	}
+	r.better &^= r.worse
+	r.unknown &^= r.worse | r.better
+	return r
+}
+
+// with joins what is known at two levels: the worse holds, and unknown is worse than the good answer.
+func (r tagRow) with(o *tagRow) tagRow {
+	r.hint |= o.hint
+	r.worse |= o.worse
+	r.unknown = (r.unknown | o.unknown) &^ r.worse
+	r.better = (r.better | o.better) &^ (r.worse | r.unknown)
+	return r
+}
+
+// tagTable works out all tags at all places: row 0 is the spec as a whole, row i+1 the input i.
+func tagTable(s *Spec, table []tagRow) []tagRow {
+	own := tagLevel(s.Disclosures)
+	whole, said := own, ^tagSet(0)
+	table = append(table[:0], whole)
+	for i := range s.Inputs {
+		row := tagLevel(s.Inputs[i].Disclosures)
+		row = row.with(&own)
+		whole = whole.with(&row)
+		said &= row.known()
+		table = append(table, row)
+	}
+	// The good answer of some inputs does not speak for those that say nothing.
+	whole.better &= said
+	table[0] = whole
+	return table
 }
 
 // tagPointer names a disclosure: input is wholeSpec for the spec's own list.
@@ -22,93 +120,48 @@ func (p tagPointer) String() string {
 	return inputPointer(p.input) + "/disclosures/" + strconv.Itoa(p.index)
 }
 
-// severity orders states from the harmless end: for a hazard present is worst,
-// for a protective tag absent is. Nothing said is below everything.
-func (t *tag) severity(s tagState) int {
-	switch {
-	case s == notAssessed:
-		return 0
-	case s == unknownState:
-		return 2
-	case (s == present) != t.protective:
-		return 3
-	}
-	return 1
-}
-
-// worse is the state nobody wants: present for a hazard, absent for a protective tag.
-func (t *tag) worse() tagState {
-	if t.protective {
-		return absent
-	}
-	return present
-}
-
-// tagLevel folds the statements of one level: a structured present or absent
-// beats unknown, and of two the worse holds.
-func tagLevel(statements []Disclosure, input int, cells *[numTags]tagCell) {
-	for i := range statements {
-		d := &statements[i]
-		ti, ok := tagIndex[d.Tag]
-		if !ok {
-			continue // check refuses it before anything is classified
+// statedAt finds the statement that decided the state of a tag at a place: the
+// first that says so at the first level where it holds.
+func (f *facts) statedAt(ti, input int) (p tagPointer) {
+	want := f.tags[input+1].state(ti)
+	f.eachLevel(input, func(level int, statements []Disclosure) bool {
+		if row := tagLevel(statements); row.state(ti) != want {
+			return false
 		}
-		t, c, s := &tags[ti], &cells[ti], tagStateNames[d.State]
-		if d.Basis != "structured" {
-			if s == t.worse() && !c.hint {
-				c.hint, c.hintAt = true, tagPointer{input, i}
+		for i := range statements {
+			if d := &statements[i]; d.Tag == tags[ti].name && d.Basis == "structured" && tagStateNames[d.State] == want {
+				p = tagPointer{level, i}
+				return true
 			}
-			continue
 		}
-		if levelRank(t, s) > levelRank(t, c.state) {
-			c.state, c.pointer = s, tagPointer{input, i}
-		}
-	}
+		return false
+	})
+	return p
 }
 
-// levelRank: nothing < unknown < the better answer < the worse answer.
-func levelRank(t *tag, s tagState) int {
-	switch t.severity(s) {
-	case 1:
-		return 2
-	case 2:
-		return 1
-	default:
-		return t.severity(s)
-	}
+// hintedAt finds the first hint for the worse state of a tag.
+func (f *facts) hintedAt(ti, input int) (p tagPointer) {
+	f.eachLevel(input, func(level int, statements []Disclosure) bool {
+		for i := range statements {
+			if d := &statements[i]; d.Tag == tags[ti].name && d.Basis != "structured" && tagStateNames[d.State] == tags[ti].worse() {
+				p = tagPointer{level, i}
+				return true
+			}
+		}
+		return false
+	})
+	return p
 }
 
-// tagTable works out all tags at all places; across levels the worse holds.
-func tagTable(s *Spec) [][numTags]tagCell {
-	table := make([][numTags]tagCell, len(s.Inputs)+1)
-	own, silent := &table[0], [numTags]bool{}
-	tagLevel(s.Disclosures, wholeSpec, own)
-	whole := *own
-	for i := range s.Inputs {
-		row := &table[i+1]
-		tagLevel(s.Inputs[i].Disclosures, i, row)
-		for ti := range tags {
-			row[ti] = worseCell(&tags[ti], row[ti], own[ti])
-			whole[ti] = worseCell(&tags[ti], whole[ti], row[ti])
-			silent[ti] = silent[ti] || row[ti].state == notAssessed
+// eachLevel goes through the lists of statements that speak for a place until
+// found: an input's own come before the spec's, and those before all inputs'.
+func (f *facts) eachLevel(input int, found func(level int, statements []Disclosure) bool) {
+	if input != wholeSpec && found(input, f.spec.Inputs[input].Disclosures) || found(wholeSpec, f.spec.Disclosures) || input != wholeSpec {
+		return
+	}
+	for i := range f.spec.Inputs {
+		if found(i, f.spec.Inputs[i].Disclosures) {
+			return
 		}
 	}
-	for ti := range tags {
-		// The good answer of some inputs does not speak for those that say nothing.
-		if c := &whole[ti]; silent[ti] && tags[ti].severity(c.state) == 1 {
-			c.state, c.pointer = notAssessed, tagPointer{}
-		}
-	}
-	table[0] = whole
-	return table
-}
-
-func worseCell(t *tag, a, b tagCell) tagCell {
-	if t.severity(b.state) > t.severity(a.state) {
-		a.state, a.pointer = b.state, b.pointer
-	}
-	if b.hint && !a.hint {
-		a.hint, a.hintAt = true, b.hintAt
-	}
-	return a
 }

@@ -88,22 +88,22 @@ func TestTagTable(t *testing.T) {
 			for _, tag := range []string{"minors", "consent"} {
 				ti := tagIndex[tag]
 				protective := tags[ti].protective
-				table := tagTable(parseSpec(t, tt.in.text(tag, protective)).Spec)
+				f := newFacts(parseSpec(t, tt.in.text(tag, protective)).Spec, nil)
 				for row, want := range []string{tt.wantSpec, tt.wantD1, tt.d2} {
-					cell := table[row][ti]
-					got := stateName(cell.state)
-					if protective && (cell.state == present || cell.state == absent) {
-						got = stateName(present + absent - cell.state)
+					state := f.tags[row].state(ti)
+					got := stateName(state)
+					if protective && (state == present || state == absent) {
+						got = stateName(present + absent - state)
 					}
-					if cell.hint {
+					if f.tags[row].hint&(1<<ti) != 0 {
 						got += " " + hint
 					}
 					if got != want {
 						t.Errorf("%s, row %d: got %s, want %s", tag, row, got, want)
 					}
 				}
-				if cell := table[0][ti]; cell.state != notAssessed && cell.pointer.String() != tt.pointer {
-					t.Errorf("%s: decided at %s, want %s", tag, cell.pointer, tt.pointer)
+				if at := f.statedAt(ti, wholeSpec); f.tags[0].state(ti) != notAssessed && at.String() != tt.pointer {
+					t.Errorf("%s: decided at %s, want %s", tag, at, tt.pointer)
 				}
 			}
 		})

@@ -54,15 +54,8 @@ func parseDocument(what, name string, data []byte) (*document, error) {
 		p.Pointer = shortPointer(p.Pointer)
 		return &InvalidError{What: what, Name: name, Syntax: true, TooLarge: len(data) > MaxDocumentBytes, Problems: []Problem{p}}
 	}
-	switch {
-	case len(data) > MaxDocumentBytes:
-		return nil, refuse(Problem{Detail: "is larger than 1 MiB; split it or move bulk text out of it"})
-	case bytes.HasPrefix(data, []byte("\ufeff")):
-		return nil, refuse(Problem{Line: 1, Detail: "starts with a byte order mark; save it as UTF-8 without one"})
-	case !utf8.Valid(data):
-		return nil, refuse(Problem{Line: lineAt(data, validPrefix(data)), Detail: "is not valid UTF-8"})
-	case len(bytes.TrimSpace(data)) == 0:
-		return nil, refuse(Problem{Detail: "is empty"})
+	if p := bytesProblem(data); p != nil {
+		return nil, refuse(*p)
 	}
 	if looksLikeJSON(data) {
 		d.json = data
@@ -79,6 +72,21 @@ func parseDocument(what, name string, data []byte) (*document, error) {
 		return nil, refuse(*p)
 	}
 	return d, nil
+}
+
+// bytesProblem says why bytes are no document whatever they say.
+func bytesProblem(data []byte) *Problem {
+	switch {
+	case len(data) > MaxDocumentBytes:
+		return &Problem{Detail: "is larger than 1 MiB; split it or move bulk text out of it"}
+	case bytes.HasPrefix(data, []byte("\ufeff")):
+		return &Problem{Line: 1, Detail: "starts with a byte order mark; save it as UTF-8 without one"}
+	case !utf8.Valid(data):
+		return &Problem{Line: lineAt(data, validPrefix(data)), Detail: "is not valid UTF-8"}
+	case len(bytes.TrimSpace(data)) == 0:
+		return &Problem{Detail: "is empty"}
+	}
+	return nil
 }
 
 // looksLikeJSON tells JSON from YAML by the first byte alone, so that the same

@@ -9,38 +9,67 @@ import (
 
 // facts is everything a predicate can see of a spec. Clauses, CEL and built-in
 // predicates all look facts up here by one name each, so a pack cannot depend on
-// anything that is not in this table.
+// anything that is not in this table. It is reused from spec to spec, and holds
+// no string that was not in the spec or the code already.
 type facts struct {
 	spec *Spec
-	// tags holds, per disclosure tag, what is known at the spec as a whole
-	// (index 0: the spec's own statements and the worst of all inputs) and at
-	// each input (index i+1: the input's statements and the spec's, worse wins).
-	tags [][numTags]tagCell
+	// tags holds what is known at the spec as a whole (index 0: the spec's own
+	// statements and the worst of all inputs) and at each input (index i+1: the
+	// input's statements and the spec's, worse wins).
+	tags []tagRow
 	// hits are the places of each phrase, obfuscations those of text that hides
 	// itself: of one kind in one field only the first.
 	hits         map[int][]phraseHit
 	obfuscations []textObfuscation
-	// fields are the texts that were read; owner[i] is the input a field belongs to, or wholeSpec.
-	fields []textField
-	owner  []int
-	// looked keeps every fact once looked up: a row of all factDefs for the spec, then one for each input.
-	looked []*fact
+	fields       []textField    // the texts that were read
+	licenses     []licenseTerms // of each input, once read
+	kinds        []string       // room for the values of facts that are gathered
+
+	inputKinds []kindSet // of each input
+	hasDataset bool
 }
+
+// kindSet has a bit for each kind of input.
+type kindSet uint8
+
+func kindOf(kind string) kindSet {
+	if i := slices.Index(inputKinds, kind); i >= 0 {
+		return 1 << i
+	}
+	return 0
+}
+
+var datasetKind = kindOf("dataset")
 
 // newFacts prepares the facts of a spec; matcher may be nil when no pack has phrases.
 func newFacts(s *Spec, matcher *phraseMatcher) *facts {
-	f := &facts{spec: s, tags: tagTable(s)}
-	f.looked = make([]*fact, (len(s.Inputs)+1)*len(factDefs))
+	f := &facts{}
+	f.reset(s, matcher)
+	return f
+}
+
+func (f *facts) reset(s *Spec, matcher *phraseMatcher) {
+	f.spec, f.tags = s, tagTable(s, f.tags)
+	f.licenses = slices.Grow(f.licenses[:0], len(s.Inputs))[:len(s.Inputs)]
+	clear(f.licenses)
+	f.inputKinds, f.hasDataset = f.inputKinds[:0], false
+	for i := range s.Inputs {
+		kind := kindOf(s.Inputs[i].Kind)
+		f.inputKinds = append(f.inputKinds, kind)
+		f.hasDataset = f.hasDataset || kind == datasetKind
+	}
+	f.hits, f.obfuscations, f.kinds = nil, nil, f.kinds[:0]
 	if matcher != nil {
-		f.fields, f.owner = textFields(s)
+		f.fields = textFields(s, f.fields)
 		f.keep(matcher.find(f.fields))
 	}
-	return f
 }
 
 // keep takes over what was found in texts, in a fixed order.
 func (f *facts) keep(found textFindings) {
-	f.hits = map[int][]phraseHit{}
+	if len(found.hits) > 0 {
+		f.hits = map[int][]phraseHit{}
+	}
 	slices.SortFunc(found.hits, func(a, b phraseHit) int {
 		return cmp.Or(cmp.Compare(a.field, b.field), cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.form, b.form))
 	})
@@ -60,7 +89,7 @@ func (f *facts) keep(found textFindings) {
 
 // reads reports whether a term at input sees a text: its own and the spec's.
 func (f *facts) reads(input, field int) bool {
-	owner := f.owner[field]
+	owner := f.fields[field].at.input
 	return input == wholeSpec || owner == wholeSpec || owner == input
 }
 
@@ -72,7 +101,8 @@ type fact struct {
 	stated  bool     // somebody said something, even "unknown"
 	unknown bool     // what was said leaves it open; values may still name some
 	values  []string // the known values
-	pointer string   // where it stands, or where it would
+	key     string   // where it stands, or where it would; see place
+	nth     int
 }
 
 // factDef describes one fact of the vocabulary of facts.
@@ -82,46 +112,52 @@ type factDef struct {
 	list    bool     // may have several values; CEL sees a list
 	codes   []string // closed list of values; nil = open text
 	say     string   // how to state it, as YAML, for the person who has to
-	get     func(s *Spec, in *Input, at string) fact
+	get     func(f *facts, input int) fact
 }
 
-var yesNo = []string{"yes", "no"}
+// Values of the facts that are worked out rather than stated as a code.
+var (
+	yesNo               = []string{"yes", "no"}
+	licenseStatuses     = []string{"identified", "unidentified"}
+	integrityStates     = []string{"pinned", "loose"}
+	parentStates        = []string{"none", "recorded", "unrecorded"}
+	generatorStates     = []string{"none", "named"}
+	documentationStates = []string{"present", "missing"}
+)
 
 // factDefs is the table. A term that names a fact outside it does not load.
 var factDefs = []factDef{
 	{"kind", false, false, inputKinds, "kind: dataset",
-		func(_ *Spec, in *Input, at string) fact { return one(in.Kind, at+"/kind") }},
+		func(f *facts, i int) fact { return one(f.input(i).Kind, inputKinds, "/kind") }},
 	{"sources.kind", false, true, sourceKinds, "sources: [{kind: licensed}]", sourceKindFact},
 	{"collection.geography", false, true, nil, "collection: {geography: [DE]}",
-		func(_ *Spec, in *Input, at string) fact {
-			return free(in.Collection.Geography, at+"/collection/geography")
-		}},
-	{"license.status", false, false, []string{"identified", "unidentified"}, "license: {declared: [{spdx: CC-BY-4.0}]}", licenseStatusFact},
+		func(f *facts, i int) fact { return free(f.input(i).Collection.Geography, "/collection/geography") }},
+	{"license.status", false, false, licenseStatuses, "license: {declared: [{spdx: CC-BY-4.0}]}", licenseStatusFact},
 	{"license.restrictions", false, true, restrictionCodes, "license: {declared: [{spdx: CC-BY-4.0}]}", licenseRestrictionsFact},
 	{"license.tdm", false, false, tdmCodes, "license: {tdm: not_reserved}",
-		func(_ *Spec, in *Input, at string) fact { return one(in.License.TDM, at+"/license/tdm") }},
+		func(f *facts, i int) fact { return one(f.input(i).License.TDM, tdmCodes, "/license/tdm") }},
 	{"consent.status", false, false, consentCodes, "consent: {status: documented, docs: [URL]}",
-		func(_ *Spec, in *Input, at string) fact { return one(in.Consent.Status, at+"/consent/status") }},
-	{"integrity", false, false, []string{"pinned", "loose"}, "digests: [{alg: sha256, value: …}]", integrityFact},
-	{"lineage.parents", false, false, []string{"none", "recorded", "unrecorded"}, "lineage: {derived_from: []}", lineageParentsFact},
-	{"lineage.generators", false, false, []string{"none", "named"}, "lineage: {generated_by_models: [{ref: MODEL}]}", lineageGeneratorsFact},
+		func(f *facts, i int) fact { return one(f.input(i).Consent.Status, consentCodes, "/consent/status") }},
+	{"integrity", false, false, integrityStates, "digests: [{alg: sha256, value: …}]", integrityFact},
+	{"lineage.parents", false, false, parentStates, "lineage: {derived_from: []}", lineageParentsFact},
+	{"lineage.generators", false, false, generatorStates, "lineage: {generated_by_models: [{ref: MODEL}]}", lineageGeneratorsFact},
 	{"shape.modalities", false, true, modalityCodes, "shape: {modalities: [text]}",
-		func(_ *Spec, in *Input, at string) fact { return many(in.Shape.Modalities, at+"/shape/modalities") }},
+		func(f *facts, i int) fact { return many(f.input(i).Shape.Modalities, "/shape/modalities") }},
 	{"shape.languages", false, true, nil, "shape: {languages: [en]}",
-		func(_ *Spec, in *Input, at string) fact { return free(in.Shape.Languages, at+"/shape/languages") }},
+		func(f *facts, i int) fact { return free(f.input(i).Shape.Languages, "/shape/languages") }},
 	{"residency.allowed", false, false, yesNo, "residency: {stored_in: [DE], processed_in: [DE], excluded: []}", residencyFact},
 	{"split", false, false, splitCodes, "split: train", splitFact},
 	{"trust_remote_code", false, false, yesNo, "trust_remote_code: false", remoteCodeFact},
-	{"documentation", false, false, []string{"present", "missing"}, "description: …, creators: [{name: …}]", documentationFact},
+	{"documentation", false, false, documentationStates, "description: …, creators: [{name: …}]", documentationFact},
 
 	{"objective.kind", true, false, objectiveKinds, "objective: {kind: sft}",
-		func(s *Spec, _ *Input, _ string) fact { return one(s.Objective.Kind, "/objective/kind") }},
+		func(f *facts, _ int) fact { return one(f.spec.Objective.Kind, objectiveKinds, "/objective/kind") }},
 	{"objective.purposes", true, true, purposeCodes, "objective: {purposes: [customer_support]}",
-		func(s *Spec, _ *Input, _ string) fact { return many(s.Objective.Purposes, "/objective/purposes") }},
+		func(f *facts, _ int) fact { return many(f.spec.Objective.Purposes, "/objective/purposes") }},
 	{"objective.markets", true, true, nil, "objective: {markets: [EU]}",
-		func(s *Spec, _ *Input, _ string) fact { return many(s.Objective.Markets, "/objective/markets") }},
+		func(f *facts, _ int) fact { return many(f.spec.Objective.Markets, "/objective/markets") }},
 	{"base_model.stated", true, false, yesNo, "base_model: ID",
-		func(s *Spec, _ *Input, _ string) fact { return yes(s.BaseModel != "", "/base_model") }},
+		func(f *facts, _ int) fact { return yes(f.spec.BaseModel != "", "/base_model") }},
 }
 
 var factIndex = func() map[string]int {
@@ -132,56 +168,60 @@ var factIndex = func() map[string]int {
 	return m
 }()
 
-// resolveFact finds the definition for a name as a term writes it.
-func resolveFact(name string, perSpec bool) (*factDef, bool) {
+func (f *facts) input(i int) *Input { return &f.spec.Inputs[i] }
+
+// resolveFact finds the place in factDefs of a name as a term writes it.
+func resolveFact(name string, perSpec bool) (col int, ok bool) {
 	base, prefixed := strings.CutPrefix(name, "spec.")
-	i, ok := factIndex[base]
-	if !ok {
-		return nil, false
+	if col, ok = factIndex[base]; !ok {
+		return 0, false
 	}
-	d := &factDefs[i]
-	if d.perSpec {
-		return d, prefixed || perSpec
+	if factDefs[col].perSpec {
+		return col, prefixed || perSpec
 	}
-	return d, !prefixed && !perSpec
+	return col, !prefixed && !perSpec
 }
 
-// get looks a fact up, once. input is wholeSpec for facts of the spec.
-func (f *facts) get(d *factDef, input int) fact {
-	if d.perSpec {
+// get looks a fact up by its place in factDefs. input is wholeSpec for facts of
+// the spec. The result holds until the facts are those of another spec.
+func (f *facts) get(col, input int) fact { return factDefs[col].get(f, input) }
+
+// pointer tells where a fact stands.
+func (f *facts) pointer(col, input int) string {
+	found := f.get(col, input)
+	if factDefs[col].perSpec {
 		input = wholeSpec
 	}
-	known := &f.looked[(input+1)*len(factDefs)+factIndex[d.name]]
-	if *known == nil {
-		var found fact
-		if d.perSpec {
-			found = d.get(f.spec, nil, "")
-		} else {
-			found = d.get(f.spec, &f.spec.Inputs[input], inputPointer(input))
-		}
-		*known = &found
-	}
-	return **known
+	return place{input: input, key: found.key, nth: found.nth}.String()
 }
 
 func inputPointer(i int) string { return "/inputs/" + strconv.Itoa(i) }
 
 // one is a fact with a single code of a closed list. An empty value is silence.
-func one(code, pointer string) fact {
+func one(code string, codes []string, key string) fact {
 	if code == "" {
-		return fact{pointer: pointer}
+		return fact{key: key}
 	}
-	return many([]string{code}, pointer)
+	return many(only(codes, code), key)
+}
+
+// only is a list of one value, in the place that the value has in all.
+func only(all []string, value string) []string {
+	i := slices.Index(all, value)
+	if i < 0 {
+		return []string{value}
+	}
+	return all[i : i+1 : i+1]
 }
 
 // many is a fact with codes of a closed list, of which only "unknown" leaves it open.
-func many(codes []string, pointer string) fact {
-	return fact{stated: len(codes) > 0, unknown: slices.Contains(codes, "unknown"), values: codes, pointer: pointer}
+func many(codes []string, key string) fact {
+	return fact{stated: len(codes) > 0, unknown: slices.Contains(codes, "unknown"), values: codes, key: key}
 }
 
 // free is a fact with values in free text: a placeholder states nothing, and leaves it open.
-func free(values []string, pointer string) fact {
-	f := fact{stated: len(values) > 0, pointer: pointer}
+func free(values []string, key string) fact {
+	f := fact{stated: len(values) > 0, key: key}
 	for _, v := range values {
 		if stands(v) {
 			f.values = append(f.values, v)
@@ -192,41 +232,45 @@ func free(values []string, pointer string) fact {
 	return f
 }
 
-func yes(b bool, pointer string) fact {
+func yes(b bool, key string) fact {
 	v := "no"
 	if b {
 		v = "yes"
 	}
-	return fact{stated: true, values: []string{v}, pointer: pointer}
+	return fact{stated: true, values: only(yesNo, v), key: key}
 }
 
-func sourceKindFact(_ *Spec, in *Input, at string) fact {
-	kinds := make([]string, len(in.Sources))
-	for i, s := range in.Sources {
-		kinds[i] = s.Kind
+func sourceKindFact(f *facts, i int) fact {
+	from := len(f.kinds)
+	for j := range f.input(i).Sources {
+		f.kinds = append(f.kinds, f.input(i).Sources[j].Kind)
 	}
-	return many(kinds, at+"/sources")
+	return many(f.kinds[from:len(f.kinds):len(f.kinds)], "/sources")
 }
 
 // splitFact: a custom split may overlap any of the others.
-func splitFact(_ *Spec, in *Input, at string) fact {
-	f := one(in.Split, at+"/split")
-	f.unknown = in.Split == "custom"
-	return f
+func splitFact(f *facts, i int) fact {
+	found := one(f.input(i).Split, splitCodes, "/split")
+	found.unknown = f.input(i).Split == "custom"
+	return found
 }
 
 // integrityFact is always known: either the bytes are pinned by a digest or an
 // immutable revision, or they are not.
-func integrityFact(_ *Spec, in *Input, at string) fact {
-	for i, d := range in.Digests {
-		if d.valid() {
-			return fact{stated: true, values: []string{"pinned"}, pointer: at + "/digests/" + strconv.Itoa(i)}
+func integrityFact(f *facts, i int) fact {
+	in := f.input(i)
+	pinned := fact{stated: true, values: only(integrityStates, "pinned")}
+	for j := range in.Digests {
+		if in.Digests[j].valid() {
+			pinned.key, pinned.nth = "/digests", j+1
+			return pinned
 		}
 	}
 	if isHex(in.Revision, 40) || isHex(in.Revision, 64) {
-		return fact{stated: true, values: []string{"pinned"}, pointer: at + "/revision"}
+		pinned.key = "/revision"
+		return pinned
 	}
-	return fact{stated: true, values: []string{"loose"}, pointer: at + "/digests"}
+	return fact{stated: true, values: only(integrityStates, "loose"), key: "/digests"}
 }
 
 // valid reports whether the checksum can be one: real files carry issue URLs,
@@ -251,68 +295,79 @@ func isHex(s string, n int) bool {
 
 // lineageParentsFact: a parent is recorded if it is an input of this spec, so
 // that its own record is screened too.
-func lineageParentsFact(s *Spec, in *Input, at string) fact {
-	f := fact{pointer: at + "/lineage"}
-	if in.Lineage == nil {
-		return f
+func lineageParentsFact(f *facts, i int) fact {
+	found := fact{key: "/lineage"}
+	lineage := f.input(i).Lineage
+	if lineage == nil {
+		return found
 	}
-	f.stated = true
-	f.values = []string{"none"}
-	for _, list := range []struct {
-		name string
+	found.stated, found.values = true, only(parentStates, "none")
+	for _, list := range [...]struct {
+		key  string
 		refs []LineageRef
-	}{{"derived_from", in.Lineage.DerivedFrom}, {"base_models", in.Lineage.BaseModels}} {
-		for i, ref := range list.refs {
-			if !slices.ContainsFunc(s.Inputs, func(o Input) bool { return o.ID == ref.Ref && o.ID != in.ID }) {
-				f.values = []string{"unrecorded"}
-				f.pointer = at + "/lineage/" + list.name + "/" + strconv.Itoa(i)
-				return f
+	}{{"/lineage/derived_from", lineage.DerivedFrom}, {"/lineage/base_models", lineage.BaseModels}} {
+		for j := range list.refs {
+			if !f.recorded(list.refs[j].Ref, i) {
+				return fact{stated: true, values: only(parentStates, "unrecorded"), key: list.key, nth: j + 1}
 			}
-			f.values = []string{"recorded"}
+			found.values = only(parentStates, "recorded")
 		}
 	}
-	return f
+	return found
 }
 
-func lineageGeneratorsFact(_ *Spec, in *Input, at string) fact {
-	f := fact{pointer: at + "/lineage/generated_by_models"}
-	if in.Lineage == nil {
-		return f
-	}
-	f.stated = true
-	for _, g := range in.Lineage.GeneratedByModels {
-		if stands(g.Ref) {
-			f.values = []string{"named"}
-		} else {
-			f.unknown = true
+// recorded reports whether a parent of an input is another input.
+func (f *facts) recorded(ref string, of int) bool {
+	for i := range f.spec.Inputs {
+		if f.spec.Inputs[i].ID == ref && ref != f.spec.Inputs[of].ID {
+			return true
 		}
 	}
-	if len(in.Lineage.GeneratedByModels) == 0 {
-		f.values = []string{"none"}
+	return false
+}
+
+func lineageGeneratorsFact(f *facts, i int) fact {
+	found := fact{key: "/lineage/generated_by_models"}
+	lineage := f.input(i).Lineage
+	if lineage == nil {
+		return found
 	}
-	return f
+	found.stated = true
+	for _, g := range lineage.GeneratedByModels {
+		if stands(g.Ref) {
+			found.values = only(generatorStates, "named")
+		} else {
+			found.unknown = true
+		}
+	}
+	if len(lineage.GeneratedByModels) == 0 {
+		found.values = only(generatorStates, "none")
+	}
+	return found
 }
 
 // residencyFact compares where data is with where it must not be. One place
 // that is excluded is enough for no; for yes all three lists have to be stated.
-func residencyFact(_ *Spec, in *Input, at string) fact {
-	r := in.Residency
-	f := fact{pointer: at + "/residency", stated: len(r.StoredIn) > 0 || len(r.ProcessedIn) > 0}
-	f.unknown = len(r.StoredIn) == 0 || len(r.ProcessedIn) == 0 || r.Excluded == nil
-	for _, place := range slices.Concat(r.StoredIn, r.ProcessedIn) {
-		for _, banned := range r.Excluded {
-			switch {
-			case within(place, banned), place == "worldwide":
-				return fact{stated: true, values: []string{"no"}, pointer: at + "/residency/excluded"}
-			case within(banned, place): // somewhere in the EU, and one member is excluded
-				f.unknown = true
+func residencyFact(f *facts, i int) fact {
+	r := &f.input(i).Residency
+	found := fact{key: "/residency", stated: len(r.StoredIn) > 0 || len(r.ProcessedIn) > 0}
+	found.unknown = len(r.StoredIn) == 0 || len(r.ProcessedIn) == 0 || r.Excluded == nil
+	for _, places := range [...][]string{r.StoredIn, r.ProcessedIn} {
+		for _, p := range places {
+			for _, banned := range r.Excluded {
+				switch {
+				case within(p, banned), p == "worldwide":
+					return fact{stated: true, values: only(yesNo, "no"), key: "/residency/excluded"}
+				case within(banned, p): // somewhere in the EU, and one member is excluded
+					found.unknown = true
+				}
 			}
 		}
 	}
-	if !f.unknown {
-		f.values = []string{"yes"}
+	if !found.unknown {
+		found.values = only(yesNo, "yes")
 	}
-	return f
+	return found
 }
 
 // within reports whether all of a region lies in another.
@@ -320,20 +375,21 @@ func within(region, other string) bool {
 	return region == other || other == "worldwide" || other == "EU" && slices.Contains(euMembers, region)
 }
 
-func remoteCodeFact(_ *Spec, in *Input, at string) fact {
-	if in.TrustRemoteCode == nil {
-		return fact{pointer: at + "/trust_remote_code"}
+func remoteCodeFact(f *facts, i int) fact {
+	stated := f.input(i).TrustRemoteCode
+	if stated == nil {
+		return fact{key: "/trust_remote_code"}
 	}
-	return yes(*in.TrustRemoteCode, at+"/trust_remote_code")
+	return yes(*stated, "/trust_remote_code")
 }
 
-func documentationFact(_ *Spec, in *Input, at string) fact {
-	f := fact{stated: true, values: []string{"present"}, pointer: at + "/description"}
+func documentationFact(f *facts, i int) fact {
+	in := f.input(i)
+	state := "missing"
 	if stands(in.Description) && (slices.ContainsFunc(in.Creators, func(p Party) bool { return stands(p.Name) }) || stands(in.Publisher.Name)) {
-		return f
+		state = "present"
 	}
-	f.values = []string{"missing"}
-	return f
+	return fact{stated: true, values: only(documentationStates, state), key: "/description"}
 }
 
 // stands reports whether a text says something: it is neither blank nor a placeholder.

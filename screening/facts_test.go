@@ -90,11 +90,12 @@ func TestFacts(t *testing.T) {
 			t.Parallel()
 			doc := "objective: {kind: other, purposes: [research]}\nbase_model: m1\ninputs:\n- {id: d1, kind: dataset, " + tt.input +
 				"}\n- {id: d2, kind: dataset}\n- {id: m1, kind: base_model}"
-			def, ok := resolveFact(tt.fact, false)
+			col, ok := resolveFact(tt.fact, false)
 			if !ok {
 				t.Fatal("no such fact")
 			}
-			f := newFacts(parseSpec(t, doc).Spec, nil).get(def, 0)
+			all := newFacts(parseSpec(t, doc).Spec, nil)
+			f, at := all.get(col, 0), all.pointer(col, 0)
 			got := strings.Join(f.values, ",")
 			switch {
 			case !f.stated:
@@ -103,14 +104,14 @@ func TestFacts(t *testing.T) {
 				got = strings.TrimSpace(got + " " + left)
 			}
 			pointer := tt.pointer
-			if !def.perSpec {
+			if !factDefs[col].perSpec {
 				pointer = "/inputs/0" + pointer
 			}
-			if got != tt.want || f.pointer != pointer {
-				t.Errorf("got %q at %s, want %q at %s", got, f.pointer, tt.want, pointer)
+			if got != tt.want || at != pointer {
+				t.Errorf("got %q at %s, want %q at %s", got, at, tt.want, pointer)
 			}
 			for _, v := range f.values {
-				if def.codes != nil && !slices.Contains(def.codes, v) {
+				if codes := factDefs[col].codes; codes != nil && !slices.Contains(codes, v) {
 					t.Errorf("%s is not a code of the fact", v)
 				}
 			}

@@ -17,7 +17,9 @@ const (
 	CauseError       Cause = "error"        // the predicate failed; always escalates
 )
 
-var causes = []Cause{CauseNoEvidence, CauseHint, CauseStructural, CauseNoPredicate, CauseError}
+const numCauses = 5
+
+var causes = [numCauses]Cause{CauseNoEvidence, CauseHint, CauseStructural, CauseNoPredicate, CauseError}
 
 // State is the public form of a finding.
 type State string
@@ -53,33 +55,41 @@ func notCheckable(term string, cause Cause, reason string) Finding {
 	return Finding{Term: term, State: NotCheckable, Cause: cause, Reason: reason}
 }
 
-// evaluate gives the finding of a term. A panic in a predicate is a failure of
-// that term alone, and a failure escalates.
-func (t *compiledTerm) evaluate(e *evaluation) (f Finding) {
-	e.failure = ""
+// explain says an answer in words. Saying it can fail too, and that is a failure
+// of the term as well.
+func (t *compiledTerm) explain(e *evaluation, a *answer, f *Finding) {
+	f.Term, f.Reason = t.ID, upheldReason
+	f.State, f.Cause = a.result.state()
+	if a.result == resultUpheld && a.detail == 0 && !t.keeps {
+		return
+	}
 	defer func() {
-		if recover() != nil { // what it panicked with may quote the spec
-			f = notCheckable(t.ID, CauseError, "the predicate failed and decided nothing")
+		if recover() != nil {
+			*f = notCheckable(t.ID, CauseError, "the predicate failed and decided nothing")
 		}
 	}()
+	if a.detail > 0 {
+		switch d := &e.details[a.detail-1]; {
+		case d.given != nil:
+			*f = *d.given
+		case d.noDataset:
+			f.Reason = "the spec names no data set"
+			f.open = [][][]Statement{{{{Pointer: "/inputs", Say: "{id: ID, kind: dataset, …}"}}}}
+		default:
+			f.Reason = d.failure
+		}
+		return
+	}
 	switch {
 	case t.Structural != "":
-		return notCheckable(t.ID, CauseStructural, "cannot be seen in a spec; "+t.Structural)
-	case t.predicate != nil:
-		f = t.predicate(e.spec)
-		f.Term = t.ID // a predicate that answers under another id is rebound
-		return f.honest()
+		f.Reason = "cannot be seen in a spec; " + t.Structural
 	case t.clause == nil:
-		return notCheckable(t.ID, CauseNoPredicate, "no predicate is registered for this term")
-	case len(t.Over) == 0:
-		f = t.overSpec(e)
-	default:
-		f = t.overInputs(e)
+		f.Reason = "no predicate is registered for this term"
+	case t.over == 0:
+		t.explainSpec(e, a.value, f)
+	case a.value != no:
+		t.explainInputs(e, f)
 	}
-	if e.failure != "" && (f.State != Violated || t.Response < Escalate) {
-		return notCheckable(t.ID, CauseError, e.failure)
-	}
-	return f
 }
 
 // honest corrects a predicate's answer that contradicts itself or cannot be read.
@@ -87,7 +97,7 @@ func (f Finding) honest() Finding {
 	switch {
 	case f.State == Violated, f.State == Upheld:
 		f.Cause = ""
-	case f.State == NotCheckable && slices.Contains(causes, f.Cause):
+	case f.State == NotCheckable && slices.Contains(causes[:], f.Cause):
 	case f.State == NotCheckable && f.Cause == "":
 		f.Cause = CauseNoEvidence
 	default:
@@ -100,67 +110,28 @@ func (f Finding) honest() Finding {
 	return f
 }
 
-func stateOf(v value) (State, Cause) {
-	switch v {
-	case yesValue:
-		return Violated, ""
-	case no:
-		return Upheld, ""
-	case hinted:
-		return NotCheckable, CauseHint
-	default:
-		return NotCheckable, CauseNoEvidence
-	}
-}
-
 const upheldReason = "nothing stated violates it"
 
-func (t *compiledTerm) overSpec(e *evaluation) Finding {
-	f := Finding{Term: t.ID, Reason: upheldReason}
-	v := t.clause.value(e, wholeSpec)
-	f.State, f.Cause = stateOf(v)
-	if _, keeps := t.clause.(recorder); v == no && !keeps {
-		return f
-	}
+func (t *compiledTerm) explainSpec(e *evaluation, v value, f *Finding) {
 	var x explanation
 	t.clause.explain(e, wholeSpec, &x)
 	f.Reason, f.Evidence = joinReasons(x.reasons), compactEvidence(x.evidence)
 	if !v.known() {
 		f.open = [][][]Statement{x.open}
 	}
-	return f
 }
 
-// overInputs: any violated → violated; else any unknown → not checkable; else
-// upheld. A spec without a data set cannot uphold anything about its data.
-func (t *compiledTerm) overInputs(e *evaluation) Finding {
-	f := Finding{Term: t.ID, Reason: upheldReason}
-	hasDataset := false
-	values := make([]value, len(e.spec.Inputs))
-	worst := no
-	for i := range e.spec.Inputs {
-		kind := e.spec.Inputs[i].Kind
-		hasDataset = hasDataset || kind == "dataset"
-		if slices.Contains(t.Over, kind) {
-			values[i] = t.clause.value(e, i)
-			worst = max(worst, values[i])
-		}
-	}
-	if worst == no && !hasDataset {
-		f = notCheckable(t.ID, CauseNoEvidence, "the spec names no data set")
-		f.open = [][][]Statement{{{{Pointer: "/inputs", Say: "{id: ID, kind: dataset, …}"}}}}
-		return f
-	}
-	f.State, f.Cause = stateOf(worst)
-	if worst == no {
-		return f
-	}
+func (t *compiledTerm) explainInputs(e *evaluation, f *Finding) {
 	var reasons []string
-	for i, v := range values {
+	for i, kind := range e.inputKinds {
+		if t.over&kind == 0 {
+			continue
+		}
+		v := t.clause.value(e, i)
 		if v == no {
 			continue
 		}
-		state, _ := stateOf(v)
+		state, _ := valueResults[v].state()
 		f.Inputs = append(f.Inputs, InputFinding{ID: e.spec.Inputs[i].ID, State: state})
 		if state != f.State {
 			continue // an open input beside a violated one is listed, not explained
@@ -175,7 +146,6 @@ func (t *compiledTerm) overInputs(e *evaluation) Finding {
 	}
 	f.Evidence = compactEvidence(f.Evidence)
 	f.Reason = joinInputs(reasons)
-	return f
 }
 
 func joinReasons(reasons []string) string {

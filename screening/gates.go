@@ -164,8 +164,10 @@ func (g *gateRun) complete() Gate {
 			refused = append(refused, c.Name+" (by "+strings.Join(stopping(d), ", ")+")")
 		}
 	}
-	needed := g.acts()
-	return gate("complete", admitted, n, admitted == n && (n > 0 || !needed), note(
+	if n == 0 && g.acts() {
+		return gate("complete", 0, 0, false, "there is no complete case; a pack that blocks or escalates needs one")
+	}
+	return gate("complete", admitted, n, admitted == n, note(
 		fmt.Sprintf("%d of %d complete cases are admitted", admitted, n), refused))
 }
 
@@ -211,8 +213,10 @@ func (g *gateRun) required() Gate {
 			}
 		}
 	}
-	enough := tried > 0 || !g.acts()
-	return gate("required", tried-len(slipped), tried, enough && len(slipped) == 0, note(
+	if tried == 0 && g.acts() {
+		return gate("required", 0, 0, false, "no complete case has a statement whose loss leaves a term open")
+	}
+	return gate("required", tried-len(slipped), tried, len(slipped) == 0, note(
 		fmt.Sprintf("%d of %d required statements stop the admission when they are left out", tried-len(slipped), tried), slipped))
 }
 

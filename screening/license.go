@@ -3,29 +3,37 @@ package screening
 import (
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // licenseStatusFact says whether it is known which licence applies. A licence
 // that is named but not understood is unidentified, never allowed.
-func licenseStatusFact(_ *Spec, in *Input, at string) fact {
-	terms := in.License.read()
-	f := fact{stated: terms.stated, pointer: at + "/license"}
+func licenseStatusFact(f *facts, i int) fact {
+	terms := f.license(i)
+	found := fact{stated: terms.stated, key: "/license"}
 	switch {
 	case !terms.stated:
 	case terms.identified:
-		f.values = []string{"identified"}
+		found.values = only(licenseStatuses, "identified")
 	default:
-		f.values = []string{"unidentified"}
-		f.pointer = at + terms.open
+		found.values = only(licenseStatuses, "unidentified")
+		found.key, found.nth = terms.open.key, terms.open.nth
 	}
-	return f
+	return found
 }
 
-func licenseRestrictionsFact(_ *Spec, in *Input, at string) fact {
-	terms := in.License.read()
-	return fact{stated: terms.stated, unknown: !terms.identified || !terms.settled, values: terms.restrictions, pointer: at + "/license"}
+func licenseRestrictionsFact(f *facts, i int) fact {
+	terms := f.license(i)
+	return fact{stated: terms.stated, unknown: !terms.identified || !terms.settled, values: terms.restrictions, key: "/license"}
+}
+
+// license reads the licence of an input, once.
+func (f *facts) license(i int) *licenseTerms {
+	t := &f.licenses[i]
+	if t.open.key == "" {
+		*t = f.input(i).License.read()
+	}
+	return t
 }
 
 // licenseTerms is what all statements about a licence come to.
@@ -34,15 +42,14 @@ type licenseTerms struct {
 	identified   bool
 	settled      bool     // restrictions are all there are
 	restrictions []string // in the order of restrictionCodes; one stated anywhere is never lost
-	open         string   // pointer, below the input, of the first statement not understood
+	open         place    // in the input, of the first statement not understood
 }
 
 func (l *License) read() licenseTerms {
-	t := licenseTerms{stated: len(l.Declared) > 0 || l.Concluded != "" || len(l.Restrictions) > 0, open: "/license"}
+	t := licenseTerms{stated: len(l.Declared) > 0 || l.Concluded != "" || len(l.Restrictions) > 0, open: place{key: "/license"}}
 	set := restrictionsOf(l.Restrictions...)
 	understood, settled := 0, true
-	add := func(expr string) bool {
-		b := readExpression(expr)
+	add := func(b branches) bool {
 		if b == nil {
 			return false
 		}
@@ -53,8 +60,8 @@ func (l *License) read() licenseTerms {
 		return true
 	}
 	for i, d := range l.Declared {
-		if !add(d.expression()) && t.open == "/license" {
-			t.open = "/license/declared/" + strconv.Itoa(i)
+		if !add(d.branches()) && t.open.key == "/license" {
+			t.open = place{key: "/license/declared", nth: i + 1}
 		}
 	}
 	t.identified = understood > 0 && understood == len(l.Declared)
@@ -62,13 +69,20 @@ func (l *License) read() licenseTerms {
 	// leaves a choice, but takes no restriction away.
 	if stands(l.Concluded) {
 		settled = true
-		if t.identified = add(l.Concluded); !t.identified {
-			t.open = "/license/concluded"
+		if t.identified = add(readExpression(l.Concluded)); !t.identified {
+			t.open = place{key: "/license/concluded"}
 		}
 	}
 	t.restrictions = set.codes()
 	t.settled = settled && !slices.Contains(l.Restrictions, "unknown")
 	return t
+}
+
+func (d *DeclaredLicense) branches() branches {
+	if b := commonLicenses()[d.SPDX]; b != nil {
+		return b
+	}
+	return readExpression(d.expression())
 }
 
 // expression is the licence as an SPDX expression, as far as its source gives one.
@@ -91,6 +105,12 @@ var spaces = regexp.MustCompile(`\s+`)
 func licenseAlias(raw string) string {
 	raw = strings.TrimSpace(spaces.ReplaceAllString(raw, " "))
 	key := strings.TrimSuffix(strings.ToLower(raw), "/")
+	if id, ok := licenseAliases[key]; ok {
+		return id
+	}
+	if !strings.HasPrefix(key, "http") && !strings.HasPrefix(key, "cc") {
+		return raw // what the patterns below begin with
+	}
 	if m := licenseURL.FindStringSubmatch(key); m != nil {
 		key = m[1]
 		raw = key

@@ -3,6 +3,7 @@ package screening
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/github/go-spdx/v2/spdxexp/spdxlicenses"
 )
@@ -17,14 +18,20 @@ func restrictionsOf(codes ...string) (set restrictionSet) {
 	return set
 }
 
-func (s restrictionSet) codes() (codes []string) {
-	for i, c := range restrictionCodes {
-		if s&(1<<i) != 0 {
-			codes = append(codes, c)
+func (s restrictionSet) codes() []string { return restrictionLists[s] }
+
+// restrictionLists has the codes of every set.
+var restrictionLists = func() (lists [1 << 8][]string) {
+	for set := range lists {
+		for i, c := range restrictionCodes {
+			if set&(1<<i) != 0 {
+				lists[set] = append(lists[set], c)
+			}
 		}
+		lists[set] = slices.Clip(lists[set])
 	}
-	return codes
-}
+	return lists
+}()
 
 // branches are the ways to comply with a licence expression, each as the
 // restrictions that come with it. A way that another one makes needless is left
@@ -68,6 +75,18 @@ func (b branches) shared() (set restrictionSet, settled bool) {
 var brackets = strings.NewReplacer("(", " ( ", ")", " ) ")
 
 const maxExpressionBytes = 1024
+
+// commonLicenses is what the ids of licences that are understood come to, when
+// a source gives nothing but the id: nearly all do, and need no parsing.
+var commonLicenses = sync.OnceValue(func() map[string]branches {
+	known := map[string]branches{}
+	for _, id := range slices.Concat(spdxlicenses.GetLicenses(), spdxlicenses.GetDeprecated()) {
+		if oneLicense(id) != nil {
+			known[id] = readExpression(licenseAlias(id))
+		}
+	}
+	return known
+})
 
 // readExpression reads an SPDX licence expression: OR is any, AND is all, ids
 // and operators in any case. A text that is not one has no branches, and neither

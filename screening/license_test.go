@@ -9,8 +9,8 @@ import (
 
 // reading shows a licence as the facts see it: status, then restrictions, "+" if there may be more.
 func reading(l License) string {
-	in := Input{License: l}
-	status, restrictions := licenseStatusFact(nil, &in, ""), licenseRestrictionsFact(nil, &in, "")
+	f := newFacts(&Spec{Inputs: []Input{{License: l}}}, nil)
+	status, restrictions := licenseStatusFact(f, 0), licenseRestrictionsFact(f, 0)
 	if !status.stated {
 		return "not stated"
 	}
@@ -120,9 +120,10 @@ func TestLicenseStatements(t *testing.T) {
 
 func TestLicensePointsToWhatIsNotUnderstood(t *testing.T) {
 	t.Parallel()
-	in := Input{License: License{Declared: []DeclaredLicense{{Raw: "MIT"}, {Raw: "house rules"}, {Raw: "other"}}}}
-	if f := licenseStatusFact(nil, &in, "/inputs/4"); f.pointer != "/inputs/4/license/declared/1" {
-		t.Errorf("got %s", f.pointer)
+	f := newFacts(&Spec{Inputs: []Input{{}, {License: License{Declared: []DeclaredLicense{{Raw: "MIT"}, {Raw: "house rules"}, {Raw: "other"}}}}}}, nil)
+	col, _ := resolveFact("license.status", false)
+	if at := f.pointer(col, 1); at != "/inputs/1/license/declared/1" {
+		t.Errorf("got %s", at)
 	}
 }
 

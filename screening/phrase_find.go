@@ -6,12 +6,6 @@ import (
 	"strings"
 )
 
-// textField is one text of a spec.
-type textField struct {
-	pointer string // JSON pointer of the field
-	text    string
-}
-
 // phraseHit is one occurrence of a phrase.
 type phraseHit struct {
 	phrase     int // index into the phrases of the matcher
@@ -41,6 +35,7 @@ type phraseFinder struct {
 	counts  []uint32 // hits by phrase in this field
 	fold    []byte
 	skel    []byte
+	joined  []byte
 	strokes [2][]byte
 }
 
@@ -65,6 +60,9 @@ func (m *phraseMatcher) find(fields []textField) textFindings {
 
 func (f *phraseFinder) find(fields []textField) (found textFindings) {
 	f.hits = f.hits[:0]
+	if f.turnedAway(fields) {
+		return found
+	}
 	for i := range fields {
 		f.field, f.from = i, len(f.hits)
 		f.search(fields[i].text)
@@ -76,6 +74,26 @@ func (f *phraseFinder) find(fields []textField) (found textFindings) {
 	}
 	f.scan.reset("") // do not keep the text alive
 	return found
+}
+
+// turnedAway asks the gate about all texts at once, for most are short.
+func (f *phraseFinder) turnedAway(fields []textField) bool {
+	size := 0
+	for i := range fields {
+		size += len(fields[i].text) + 1
+	}
+	if f.m.gate == nil || size > MaxDocumentBytes {
+		return false
+	}
+	if cap(f.joined) < size {
+		f.joined = make([]byte, 0, size)
+	}
+	joined := f.joined[:0]
+	for i := range fields {
+		joined = append(joined, fields[i].text...)
+		joined = append(joined, '\n')
+	}
+	return f.m.gate.turnsAway(joined)
 }
 
 // search scans a text once, and once more with symbols read as letters if it has such symbols.

@@ -100,6 +100,8 @@ type phraseMatcher struct {
 	headKnown  hashFilter
 	speltTwins []uint32
 
+	gate *phraseGate // nil: every text is searched
+
 	hasSingle, hasSpelled bool
 	reach                 int // tokens a hit may take
 	hitLimit              int
@@ -169,6 +171,7 @@ func newPhraseMatcher(phrases []string) (*phraseMatcher, error) {
 		return nil, errors.Join(errs...)
 	}
 	b.index()
+	m.gate = newPhraseGate(m)
 	m.scratch.New = func() any { return newPhraseFinder(m) }
 	return m, nil
 }

@@ -145,7 +145,7 @@ func TestPhraseSurfacesAreFound(t *testing.T) {
 				if after != "!" || !strings.HasSuffix(text, "!") { // how many of several are letters is not found out
 					text += after
 				}
-				found := m.find([]textField{{"/text", text}})
+				found := m.find([]textField{{text: text}})
 				i := slices.IndexFunc(found.hits, func(h phraseHit) bool { return h.phrase == len(others) })
 				if i < 0 {
 					t.Fatalf("%q not found in %+q", phrase, text)
@@ -175,7 +175,7 @@ func phraseCheckSpan(t phraseFataler, m *phraseMatcher, text string, h phraseHit
 	if h.form.loose() && strings.ContainsAny(text[h.start:h.end], "@$!|") {
 		return // whether symbols are letters depends on what they touch
 	}
-	alone := m.find([]textField{{"", text[h.start:h.end]}}).hits
+	alone := m.find([]textField{{text: text[h.start:h.end]}}).hits
 	if !slices.ContainsFunc(alone, func(a phraseHit) bool {
 		return a.phrase == h.phrase && a.start == 0 && a.end == h.end-h.start &&
 			(a.form == h.form || a.form.loose() && h.form.loose())
@@ -218,7 +218,7 @@ func TestPhraseBruteForce(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.hitLimit = math.MaxInt
-		got := slices.DeleteFunc(m.find([]textField{{"", b.String()}}).hits, func(h phraseHit) bool { return h.form != formPlain })
+		got := slices.DeleteFunc(m.find([]textField{{text: b.String()}}).hits, func(h phraseHit) bool { return h.form != formPlain })
 		if diff := gocmp.Diff(want, got, gocmp.AllowUnexported(phraseHit{}), gocmp.Transformer("nil", func(s []phraseHit) string { return fmt.Sprint(s) })); diff != "" {
 			t.Fatalf("%q in %q (-want +got):\n%s", sources, b.String(), diff)
 		}
@@ -235,10 +235,10 @@ func FuzzPhraseMatcher(f *testing.F) {
 		if err != nil {
 			m, _ = newPhraseMatcher([]string{"nerve agents", "武器"})
 		}
-		fields := []textField{{"/0", text}, {"/1", one}, {"/2", text + one + text}}
+		fields := []textField{{text: text}, {text: one}, {text: text + one + text}}
 		found := m.find(fields)
 		if again := m.find(fields); !slices.Equal(found.hits, again.hits) || !slices.Equal(found.obfuscations, again.obfuscations) {
-			t.Fatalf("%+q: two runs differ: %v and %v", fields, found, again)
+			t.Fatalf("%+v: two runs differ: %v and %v", fields, found, again)
 		}
 		for i, h := range found.hits {
 			if i > 0 && cmp.Or(cmp.Compare(found.hits[i-1].field, h.field), cmp.Compare(found.hits[i-1].start, h.start)) > 0 {
@@ -252,7 +252,7 @@ func FuzzPhraseMatcher(f *testing.F) {
 			}
 		}
 		if err == nil && len(one) < 200 && !strings.ContainsAny(one, "@$!|") {
-			if hits := m.find([]textField{{"", one}}).hits; !slices.ContainsFunc(hits, func(h phraseHit) bool { return h.phrase == 0 }) {
+			if hits := m.find([]textField{{text: one}}).hits; !slices.ContainsFunc(hits, func(h phraseHit) bool { return h.phrase == 0 }) {
 				t.Errorf("phrase %+q is not found in itself", one)
 			}
 		}

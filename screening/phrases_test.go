@@ -26,7 +26,7 @@ func mustPhrases(tb testing.TB, phrases ...string) *phraseMatcher {
 
 // phraseReport renders findings as "phrase@form:matched text" and "!kind".
 func phraseReport(m *phraseMatcher, text string) string {
-	found := m.find([]textField{{"/text", text}})
+	found := m.find([]textField{{text: text}})
 	var out []string
 	for _, h := range found.hits {
 		out = append(out, fmt.Sprintf("%s@%s:%s", m.texts[h.phrase], h.form, text[h.start:h.end]))
@@ -200,7 +200,7 @@ func TestPhraseObfuscations(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := m.find([]textField{{"/text", tt.text}}).obfuscations
+			got := m.find([]textField{{text: tt.text}}).obfuscations
 			if tt.name == "a flag that goes on" {
 				tt.want = tt.want[:1] // three invisibles are below that threshold
 			}
@@ -256,7 +256,7 @@ func TestPhraseErrors(t *testing.T) {
 func TestPhraseHitsAreOrderedAndComplete(t *testing.T) {
 	t.Parallel()
 	m := mustPhrases(t, "b c d", "a b", "b", "A-B", "a b c", "b c", "a a")
-	got := m.find([]textField{{"/0", "nothing"}, {"/1", "a b c d"}, {"/2", "a a a"}}).hits
+	got := m.find([]textField{{text: "nothing"}, {text: "a b c d"}, {text: "a a a"}}).hits
 	want := []phraseHit{
 		{1, 1, 0, 3, formPlain}, {3, 1, 0, 3, formPlain}, {4, 1, 0, 5, formPlain},
 		{0, 1, 2, 7, formPlain}, {2, 1, 2, 3, formPlain}, {5, 1, 2, 5, formPlain},
@@ -271,7 +271,7 @@ func TestPhraseFloodHidesNoOther(t *testing.T) {
 	t.Parallel()
 	m := mustPhrases(t, "weapon smuggling", "nerve agents")
 	flood := strings.Repeat("weapon smuggling, weap0n smuggling, weaponsmuggling, we@pon smuggling ", 5000)
-	hits := m.find([]textField{{"/0", flood + "nerve agents"}, {"/1", flood}}).hits
+	hits := m.find([]textField{{text: flood + "nerve agents"}, {text: flood}}).hits
 	count := map[[2]int]int{}
 	for _, h := range hits {
 		count[[2]int{h.field, h.phrase}]++
@@ -294,7 +294,7 @@ func TestPhraseAcrossBlocks(t *testing.T) {
 	for pad := blockTokens - 40; pad < 2*blockTokens+200; pad += 7 {
 		for _, text := range []string{"weapon smuggling", "w e a p o n s m u g g l i n g", "we@pon smuggling", "wеapon smuggling", long} {
 			prefix := strings.Repeat("x ", pad)
-			hits := m.find([]textField{{"/", prefix + text + " y"}}).hits
+			hits := m.find([]textField{{text: prefix + text + " y"}}).hits
 			if len(hits) != 1 || hits[0].start != len(prefix) || hits[0].end != len(prefix)+len(text) {
 				t.Fatalf("%q after %d words: %v", text, pad, hits)
 			}
@@ -322,7 +322,7 @@ func TestPhraseCleanTextDoesNotAllocate(t *testing.T) {
 	f := newPhraseFinder(mustPhrases(t, phraseProsePhrases...))
 	clean := "The quick brown fox jumps over a lazy dog, and m0re $uch text. "
 	for _, size := range []int{4 << 10, 64 << 10, 1 << 20} {
-		fields := []textField{{"/text", strings.Repeat(clean, size/len(clean))}}
+		fields := []textField{{text: strings.Repeat(clean, size/len(clean))}}
 		f.find(fields)
 		if n := testing.AllocsPerRun(20, func() { f.find(fields) }); n > 0 {
 			t.Errorf("%d bytes: %v allocations", size, n)

@@ -53,6 +53,11 @@ func (ps *problems) add(pointer, format string, args ...any) {
 	*ps = append(*ps, Problem{Pointer: pointer, Detail: fmt.Sprintf(format, args...)})
 }
 
+// addAt is add for a place in a spec.
+func (ps *problems) addAt(at place, format string, args ...any) {
+	ps.add(at.String(), format, args...)
+}
+
 // invalid turns the collection into an error, nil when it is empty. d may be
 // nil; it locates the pointers in the source.
 func (ps problems) invalid(what, name string, d *document) error {

@@ -199,28 +199,46 @@ type ParsedSpec struct {
 // ParseSpec parses and checks the received bytes of a training spec. The error
 // is an [*InvalidError] naming every problem with a pointer.
 func ParseSpec(data []byte) (*ParsedSpec, error) {
-	doc, err := parseDocument("training spec", "", data)
-	if err != nil {
+	p := &ParsedSpec{Spec: new(Spec), Raw: data}
+	if ok := bytesProblem(data) == nil && looksLikeJSON(data) && p.read(); !ok {
+		*p.Spec = Spec{}
+		if err := p.decode(); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.check().invalid(specWhat, "", p.doc); err != nil {
 		return nil, err
 	}
-	var spec Spec
-	if err := doc.decode(&spec); err != nil {
-		return nil, err
+	p.SHA256 = Sum(data)
+	return p, nil
+}
+
+const specWhat = "training spec"
+
+// read takes the short way, if the document is as documents mostly are.
+func (p *ParsedSpec) read() (ok bool) {
+	p.doc = &document{what: specWhat, json: p.Raw}
+	p.CanonicalSHA256, ok = readSpec(string(p.Raw), p.Spec)
+	return ok
+}
+
+// decode takes the long way, which knows every kind of document and what is wrong with it.
+func (p *ParsedSpec) decode() (err error) {
+	if p.doc, err = parseDocument(specWhat, "", p.Raw); err != nil {
+		return err
 	}
-	if err := spec.check().invalid("training spec", "", doc); err != nil {
-		return nil, err
+	if err := p.doc.decode(p.Spec); err != nil {
+		return err
 	}
-	canonical, err := Canonical(doc.json)
-	if err != nil {
-		return nil, err
-	}
-	return &ParsedSpec{Spec: &spec, Raw: data, SHA256: Sum(data), CanonicalSHA256: Sum(canonical), doc: doc}, nil
+	canonical, err := Canonical(p.doc.json)
+	p.CanonicalSHA256 = Sum(canonical)
+	return err
 }
 
 // Invalid gives the error for problems that somebody other than the parser
 // found in this spec (people that are not declared, a missing statement).
 func (p *ParsedSpec) Invalid(found ...Problem) error {
-	return problems(found).invalid("training spec", "", p.doc)
+	return problems(found).invalid(specWhat, "", p.doc)
 }
 
 // JSON gives the spec's document in JSON, also when it was submitted as YAML.

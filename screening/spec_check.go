@@ -2,7 +2,6 @@ package screening
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 )
@@ -25,39 +24,37 @@ func (s *Spec) check() problems {
 	if !isRef(s.RunRef) {
 		ps.add("/run_ref", "must name the run in 1 to 256 letters, digits or . _ / @ : + -, for example nlp/support-bot@2026-11")
 	}
-	checkPerson(&ps, "/owner", s.Owner, true)
-	checkPerson(&ps, "/on_behalf_of", s.OnBehalfOf, false)
-	checkID(&ps, "/team", s.Team, false)
+	checkPerson(&ps, ofSpec("/owner"), s.Owner, true)
+	checkPerson(&ps, ofSpec("/on_behalf_of"), s.OnBehalfOf, false)
+	checkID(&ps, ofSpec("/team"), s.Team, false)
 	s.Objective.check(&ps)
 
 	if len(s.Inputs) > maxInputs {
 		ps.add("/inputs", "has more than %d inputs", maxInputs)
 		return ps
 	}
-	seen := make(map[string]int, len(s.Inputs))
+	ids := newInputIDs(s.Inputs)
 	statements := len(s.Disclosures)
 	for i := range s.Inputs {
-		in, at := &s.Inputs[i], "/inputs/"+strconv.Itoa(i)
-		checkID(&ps, at+"/id", in.ID, true)
-		if first, dup := seen[in.ID]; dup && in.ID != "" {
-			ps.add(at+"/id", "is also the id of /inputs/%d; ids must differ", first)
-		} else {
-			seen[in.ID] = i
+		in := &s.Inputs[i]
+		checkID(&ps, place{input: i, key: "/id"}, in.ID, true)
+		if first := ids.first(in.ID); first < i && in.ID != "" {
+			ps.addAt(place{input: i, key: "/id"}, "is also the id of /inputs/%d; ids must differ", first)
 		}
-		in.check(&ps, at)
+		in.check(&ps, i)
 		statements += len(in.Disclosures)
 	}
 	if statements > maxStatements {
 		ps.add("/disclosures", "together with the inputs' has more than %d disclosures", maxStatements)
 	}
 	if s.BaseModel != "" {
-		if i, ok := seen[s.BaseModel]; !ok {
+		if i := ids.first(s.BaseModel); i == len(s.Inputs) {
 			ps.add("/base_model", "names no input; it must be the id of an input of kind base_model")
 		} else if s.Inputs[i].Kind != "base_model" {
 			ps.add("/base_model", "names an input that is not of kind base_model")
 		}
 	}
-	checkDisclosures(&ps, "", s.Disclosures)
+	checkDisclosures(&ps, wholeSpec, s.Disclosures)
 	if e := s.Evidence.Examples; e != nil {
 		if _, err := ParseDigest256(e.SHA256); err != nil {
 			ps.add("/evidence/examples/sha256", "must be 64 lower-case hex digits")
@@ -69,89 +66,126 @@ func (s *Spec) check() problems {
 	return ps
 }
 
-func (o *Objective) check(ps *problems) {
-	checkCode(ps, "/objective/kind", o.Kind, objectiveKinds, true)
-	for i, p := range o.Purposes {
-		checkCode(ps, "/objective/purposes/"+strconv.Itoa(i), p, purposeCodes, true)
-	}
-	checkRegions(ps, "/objective/markets", o.Markets)
+// inputIDs finds inputs by id; few are found faster by looking at them all.
+type inputIDs struct {
+	inputs []Input
+	index  map[string]int
 }
 
-func (in *Input) check(ps *problems, at string) {
-	checkCode(ps, at+"/kind", in.Kind, inputKinds, true)
-	for i, d := range in.Digests {
-		p := at + "/digests/" + strconv.Itoa(i)
-		if _, ok := digestHexLen[d.Alg]; !ok {
-			ps.add(p+"/alg", "must be one of sha256, sha384, sha512, blake3, md5, sha1")
+func newInputIDs(inputs []Input) inputIDs {
+	ids := inputIDs{inputs: inputs}
+	if len(inputs) > 16 {
+		ids.index = make(map[string]int, len(inputs))
+		for i := len(inputs) - 1; i >= 0; i-- {
+			ids.index[inputs[i].ID] = i
 		}
 	}
-	for i, src := range in.Sources {
-		checkCode(ps, at+"/sources/"+strconv.Itoa(i)+"/kind", src.Kind, sourceKinds, true)
-	}
-	for i, r := range in.License.Restrictions {
-		checkCode(ps, at+"/license/restrictions/"+strconv.Itoa(i), r, restrictionCodes, true)
-	}
-	checkCode(ps, at+"/license/tdm", in.License.TDM, tdmCodes, false)
-	checkCode(ps, at+"/consent/status", in.Consent.Status, consentCodes, false)
-	checkCode(ps, at+"/split", in.Split, splitCodes, false)
-	for i, m := range in.Shape.Modalities {
-		checkCode(ps, at+"/shape/modalities/"+strconv.Itoa(i), m, modalityCodes, true)
-	}
-	checkRegions(ps, at+"/residency/stored_in", in.Residency.StoredIn)
-	checkRegions(ps, at+"/residency/processed_in", in.Residency.ProcessedIn)
-	checkRegions(ps, at+"/residency/excluded", in.Residency.Excluded)
-	checkDisclosures(ps, at, in.Disclosures)
+	return ids
 }
 
-func checkRegions(ps *problems, at string, regions []string) {
+// first is the index of the first input with the id, the number of inputs if there is none.
+func (x *inputIDs) first(id string) int {
+	if x.index != nil {
+		if i, ok := x.index[id]; ok {
+			return i
+		}
+		return len(x.inputs)
+	}
+	for i := range x.inputs {
+		if x.inputs[i].ID == id {
+			return i
+		}
+	}
+	return len(x.inputs)
+}
+
+func ofSpec(key string) place { return place{input: wholeSpec, key: key} }
+
+func (o *Objective) check(ps *problems) {
+	checkCode(ps, ofSpec("/objective/kind"), o.Kind, objectiveKinds, true)
+	checkCodes(ps, ofSpec("/objective/purposes"), o.Purposes, purposeCodes)
+	checkRegions(ps, ofSpec("/objective/markets"), o.Markets)
+}
+
+func (in *Input) check(ps *problems, i int) {
+	at := func(key string) place { return place{input: i, key: key} }
+	checkCode(ps, at("/kind"), in.Kind, inputKinds, true)
+	for j := range in.Digests {
+		if _, ok := digestHexLen[in.Digests[j].Alg]; !ok {
+			ps.addAt(place{i, "/digests", j + 1, "/alg"}, "must be one of sha256, sha384, sha512, blake3, md5, sha1")
+		}
+	}
+	for j := range in.Sources {
+		checkCode(ps, place{i, "/sources", j + 1, "/kind"}, in.Sources[j].Kind, sourceKinds, true)
+	}
+	checkCodes(ps, at("/license/restrictions"), in.License.Restrictions, restrictionCodes)
+	checkCode(ps, at("/license/tdm"), in.License.TDM, tdmCodes, false)
+	checkCode(ps, at("/consent/status"), in.Consent.Status, consentCodes, false)
+	checkCode(ps, at("/split"), in.Split, splitCodes, false)
+	checkCodes(ps, at("/shape/modalities"), in.Shape.Modalities, modalityCodes)
+	checkRegions(ps, at("/residency/stored_in"), in.Residency.StoredIn)
+	checkRegions(ps, at("/residency/processed_in"), in.Residency.ProcessedIn)
+	checkRegions(ps, at("/residency/excluded"), in.Residency.Excluded)
+	checkDisclosures(ps, i, in.Disclosures)
+}
+
+func checkRegions(ps *problems, at place, regions []string) {
 	for i, r := range regions {
 		if !isRegion(r) {
-			ps.add(at+"/"+strconv.Itoa(i), "must be a two-letter ISO 3166 country code in capitals, EU, or worldwide")
+			at.nth = i + 1
+			ps.addAt(at, "must be a two-letter ISO 3166 country code in capitals, EU, or worldwide")
 		}
 	}
 }
 
-func checkDisclosures(ps *problems, at string, ds []Disclosure) {
-	for i, d := range ds {
-		p := at + "/disclosures/" + strconv.Itoa(i)
+func checkDisclosures(ps *problems, input int, ds []Disclosure) {
+	for i := range ds {
+		d := &ds[i]
 		if _, ok := tagIndex[d.Tag]; !ok {
 			names := make([]string, len(tags))
 			for i, t := range tags {
 				names[i] = t.name
 			}
-			ps.add(p+"/tag", "must be one of %s", oneOf(names))
+			ps.addAt(place{input, "/disclosures", i + 1, "/tag"}, "must be one of %s", oneOf(names))
 		}
-		checkCode(ps, p+"/state", d.State, stateCodes, true)
-		checkCode(ps, p+"/basis", d.Basis, basisCodes, true)
+		checkCode(ps, place{input, "/disclosures", i + 1, "/state"}, d.State, stateCodes, true)
+		checkCode(ps, place{input, "/disclosures", i + 1, "/basis"}, d.Basis, basisCodes, true)
 	}
 }
 
-func checkCode(ps *problems, at, value string, codes []string, required bool) {
+func checkCodes(ps *problems, at place, values, codes []string) {
+	for i, v := range values {
+		at.nth = i + 1
+		checkCode(ps, at, v, codes, true)
+	}
+}
+
+func checkCode(ps *problems, at place, value string, codes []string, required bool) {
 	if value == "" && !required {
 		return
 	}
 	if !slices.Contains(codes, value) {
-		ps.add(at, "must be one of %s", oneOf(codes))
+		ps.addAt(at, "must be one of %s", oneOf(codes))
 	}
 }
 
 // checkID checks an id of a person, team, input, policy or endpoint.
-func checkID(ps *problems, at, id string, required bool) {
+func checkID(ps *problems, at place, id string, required bool) {
 	if id == "" && !required {
 		return
 	}
 	if !IsID(id) {
-		ps.add(at, "must be 1 to 128 letters, digits or . _ - and start with a letter or digit")
+		ps.addAt(at, "must be 1 to 128 letters, digits or . _ - and start with a letter or digit")
 	}
 }
 
 // checkPerson checks the form of a person's id or alias; whether it is anybody is not the spec's to know.
-func checkPerson(ps *problems, at, name string, required bool) {
+func checkPerson(ps *problems, at place, name string, required bool) {
 	if name == "" && !required {
 		return
 	}
 	if !isRef(name) {
-		ps.add(at, "must be a person's id or alias as declared in people.yaml")
+		ps.addAt(at, "must be a person's id or alias as declared in people.yaml")
 	}
 }
 

@@ -166,16 +166,16 @@ func TestEveryTextIsRead(t *testing.T) {
 	want := map[string]string{}
 	fillTexts(reflect.ValueOf(&s).Elem(), "", want)
 	got := map[string]string{}
-	fields, owner := textFields(&s)
-	for i, f := range fields {
-		got[f.pointer] = f.text
-		if wantOwner := wholeSpec; strings.HasPrefix(f.pointer, "/inputs/0/") {
+	for _, f := range textFields(&s, nil) {
+		pointer := f.at.String()
+		got[pointer] = f.text
+		if wantOwner := wholeSpec; strings.HasPrefix(pointer, "/inputs/0/") {
 			wantOwner = 0
-			if owner[i] != wantOwner {
-				t.Errorf("%s: owner %d", f.pointer, owner[i])
+			if f.at.input != wantOwner {
+				t.Errorf("%s: owner %d", pointer, f.at.input)
 			}
-		} else if owner[i] != wantOwner {
-			t.Errorf("%s: owner %d", f.pointer, owner[i])
+		} else if f.at.input != wantOwner {
+			t.Errorf("%s: owner %d", pointer, f.at.input)
 		}
 	}
 	for pointer := range want {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // Vocabulary is the declared harm vocabulary in force: packs compiled together,
@@ -13,7 +14,8 @@ type Vocabulary struct {
 	packs   []compiledPack // in lexical order of id
 	matcher *phraseMatcher // nil when no pack has phrases
 	cfg     VocabularyConfig
-	hedges  bool // some term can ask for a hedge
+	hedges  bool      // some term can ask for a hedge
+	scratch sync.Pool // *evaluation
 }
 
 // VocabularyConfig is how a deployment uses its packs.
@@ -43,6 +45,22 @@ type compiledTerm struct {
 	*Term
 	clause    clause
 	predicate Predicate
+	over      kindSet                               // of Term.Over
+	effects   [int(resultOpen) + numCauses]Response // by result; 0 = none
+	keeps     bool                                  // its evidence belongs in the record even when it is upheld
+	decides   bool                                  // an ethics term with a response other than observe
+}
+
+func newCompiledTerm(t *Term, layer Layer) compiledTerm {
+	c := compiledTerm{Term: t, decides: layer == Ethics && t.Response != Observe}
+	for _, kind := range t.Over {
+		c.over |= kindOf(kind)
+	}
+	c.effects[resultViolated] = t.Response
+	for _, cause := range causes {
+		c.effects[openFor(cause)] = t.unchecked(cause)
+	}
+	return c
 }
 
 // NewVocabulary compiles packs, in any order. It refuses a set without the
@@ -74,7 +92,7 @@ func NewVocabulary(reg *Registry, cfg VocabularyConfig, packs ...*Pack) (*Vocabu
 					return nil, fmt.Errorf("pack %s: term %s hedges, but the pack has neither preferred_hedge_soft nor preferred_hedge_strong", p.ID, t.ID)
 				}
 			}
-			ct := compiledTerm{Term: t}
+			ct := newCompiledTerm(t, p.Layer)
 			if t.Predicate != "" {
 				if ct.predicate = reg.predicates[t.Predicate]; ct.predicate == nil {
 					return nil, fmt.Errorf("pack %s: term %s names predicate %s, which is not registered", p.ID, t.ID, t.Predicate)
@@ -83,6 +101,7 @@ func NewVocabulary(reg *Registry, cfg VocabularyConfig, packs ...*Pack) (*Vocabu
 			if t.ViolatedIf != nil {
 				c := compiler{term: t, safety: p.Layer == Safety, phrases: phrases}
 				ct.clause = c.compile(t.ViolatedIf, "")
+				_, ct.keeps = ct.clause.(recorder)
 				phrases = c.phrases
 				if err := c.problems.invalid("pack", p.ID, nil); err != nil {
 					return nil, err

@@ -111,14 +111,14 @@ func TestSafetyNeedsStructuredFacts(t *testing.T) {
 		{phraseClause{texts: []string{"q"}, first: 1}, no},
 	} {
 		f := newFacts(spec.Spec, nil)
-		f.fields, f.owner = textFields(spec.Spec)
+		f.fields = textFields(spec.Spec, nil)
 		f.keep(text)
 		if got := tt.clause.value(&evaluation{facts: f}, wholeSpec); got != tt.want {
 			t.Errorf("%+v: got %v, want %v", tt.clause, got, tt.want)
 		}
 	}
 	purpose := newFacts(spec.Spec, nil)
-	purpose.fields, purpose.owner = textFields(spec.Spec)
+	purpose.fields = textFields(spec.Spec, nil)
 	purpose.keep(textFindings{hits: []phraseHit{{phrase: 0, field: 0}}})
 	if got := (phraseClause{texts: []string{"p"}}).value(&evaluation{facts: purpose}, wholeSpec); got != hinted {
 		t.Errorf("the purpose alone decided: %v", got)
@@ -135,7 +135,7 @@ func TestTextsBelongToTheirInput(t *testing.T) {
 	t.Parallel()
 	spec := parseSpec(t, "objective: {kind: sft, out_of_scope: [s]}\ninputs: [{id: a, kind: dataset, name: a}, {id: b, kind: dataset, name: b}]").Spec
 	f := newFacts(spec, nil)
-	f.fields, f.owner = textFields(spec)
+	f.fields = textFields(spec, nil)
 	at := map[string]int{}
 	for i, field := range f.fields {
 		at[field.text] = i
@@ -156,7 +156,7 @@ func TestTextsBelongToTheirInput(t *testing.T) {
 func TestTextEvidence(t *testing.T) {
 	t.Parallel()
 	f := newFacts(parseSpec(t, "objective: {kind: sft, purpose: p, out_of_scope: [q, r]}").Spec, nil)
-	f.fields, f.owner = textFields(f.spec)
+	f.fields = textFields(f.spec, nil)
 	f.keep(textFindings{hits: []phraseHit{{phrase: 4, field: 2, start: 3, end: 7}, {phrase: 3, field: 1, start: 1, end: 2}},
 		obfuscations: []textObfuscation{{field: 2, start: 5, end: 6}, {field: 2, start: 1, end: 2}}})
 	e := &evaluation{facts: f}

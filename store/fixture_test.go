@@ -79,6 +79,7 @@ endpoints:
 // world is a store on a database of its own with a desk in front of it.
 type world struct {
 	*testing.T
+	dsn   string
 	store *store.Store
 	desk  *review.Desk
 	pool  *pgxpool.Pool // looks at the tables, past the store
@@ -86,8 +87,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, store.Config{})
+}
+
+func newWorldWith(t *testing.T, cfg store.Config) *world {
+	t.Helper()
 	dsn := storetest.DSN(t)
-	st, err := store.Open(t.Context(), dsn, store.Config{})
+	st, err := store.Open(t.Context(), dsn, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +107,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t, st, desk, pool}
+	return &world{t, dsn, st, desk, pool}
 }
 
 func setup(t *testing.T) review.Setup {

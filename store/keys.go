@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -63,6 +62,16 @@ func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
 	return keys, translate(err)
 }
 
+// noteUse never waits for others who note the same, and its failure is no reason
+// to turn a caller away.
+func (s *Store) noteUse(ctx context.Context, id string) {
+	_, err := s.pool.Exec(ctx, `update api_key set last_used_at = now() where id =
+		(select id from api_key where id = $1 and (last_used_at is null or last_used_at < now() - interval '1 minute') for update skip locked)`, id)
+	if err != nil {
+		s.cfg.Log.WarnContext(ctx, "use of a key not noted", "error", err)
+	}
+}
+
 // Authenticate gives the principal of a key. review.ErrUnauthenticated for anything but a live key.
 func (s *Store) Authenticate(ctx context.Context, id string, secret screening.Digest256) (review.Principal, error) {
 	var kept []byte
@@ -83,9 +92,7 @@ func (s *Store) Authenticate(ctx context.Context, id string, secret screening.Di
 		return review.Principal{}, review.ErrUnauthenticated
 	}
 	if stale { // once a minute is enough to know that a key is in use
-		if _, err := s.pool.Exec(ctx, `update api_key set last_used_at = now() where id = $1`, id); err != nil {
-			return review.Principal{}, fmt.Errorf("note use of key: %w", translate(err))
-		}
+		s.noteUse(ctx, id)
 	}
 	return p, nil
 }

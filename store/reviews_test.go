@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"weir/review"
 	"weir/screening"
@@ -45,7 +46,7 @@ func TestEveryPanelNeedsItsQuorum(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	raw := spec("r", "", "personal_data=present", "violent=present") // legal: bo or chi; general: two
-	s := w.submit("airflow-run", withOnBehalf(raw))
+	s := w.submit("airflow", withOnBehalf(raw))
 	if s == nil {
 		t.Fatal("not kept")
 	}
@@ -61,7 +62,9 @@ func TestEveryPanelNeedsItsQuorum(t *testing.T) {
 	w.checkRecord()
 }
 
-func withOnBehalf(raw []byte) []byte { return append(raw[:len(raw):len(raw)], "on_behalf_of: ana\n"...) }
+func withOnBehalf(raw []byte) []byte {
+	return append(raw[:len(raw):len(raw)], "on_behalf_of: ana\n"...)
+}
 
 func TestVoteMustFitWhatItAnswers(t *testing.T) {
 	t.Parallel()
@@ -158,7 +161,7 @@ func TestWaitEndsWithTheDecision(t *testing.T) {
 	s := w.submit("dee", spec("r", "", "violent=present"))
 	got := make(chan review.Status, 1)
 	go func() {
-		sc, err := w.desk.Wait(t.Context(), principal("dee"), s.ID, 30_000_000_000)
+		sc, err := w.desk.Wait(t.Context(), principal("dee"), s.ID, 30*time.Second, nil)
 		if err != nil {
 			t.Error(err)
 			got <- ""

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 
 // Config tunes a Store.
 type Config struct {
-	// MaxConns bounds the connections. Default 12.
+	// MaxConns bounds the connections. Default the DSN's pool_max_conns, else 12.
 	MaxConns int32
 	// BaseURL is where people reach this service; webhook messages link to it.
 	// Default empty: messages carry no link.
@@ -41,22 +42,38 @@ type Store struct {
 	dayRead time.Time
 }
 
+// ErrBadDSN: the database URL cannot be read. Trying again is no use.
+var ErrBadDSN = errors.New("the database URL cannot be read; expected postgres://user:password@host:port/database or key=value pairs")
+
+// CheckDSN reports whether a database URL can be read. The error is ErrBadDSN and
+// does not show the URL, which may hold a password.
+func CheckDSN(dsn string) error {
+	if _, err := pgxpool.ParseConfig(dsn); err != nil {
+		return ErrBadDSN
+	}
+	return nil
+}
+
 // Open connects to a migrated database. The DSN's own settings win over the defaults.
 func Open(ctx context.Context, dsn string, cfg Config) (*Store, error) {
 	pc, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("database URL: %w", redactDSN(err))
+		return nil, ErrBadDSN
 	}
-	if cfg.MaxConns == 0 {
+	if cfg.MaxConns == 0 && !strings.Contains(dsn, "pool_max_conns") {
 		cfg.MaxConns = 12
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	pc.MaxConns = cfg.MaxConns
+	if cfg.MaxConns != 0 {
+		pc.MaxConns = cfg.MaxConns
+	}
 	pc.MaxConnLifetime = 30 * time.Minute
 	pc.MaxConnLifetimeJitter = 5 * time.Minute
-	pc.ConnConfig.ConnectTimeout = 3 * time.Second
+	if pc.ConnConfig.ConnectTimeout == 0 {
+		pc.ConnConfig.ConnectTimeout = 3 * time.Second
+	}
 	dialer := &net.Dialer{Timeout: 3 * time.Second, KeepAlive: 10 * time.Second}
 	pc.ConnConfig.DialFunc = dialer.DialContext
 	// A statement that hangs, a lock that is never given up and a transaction
@@ -99,15 +116,20 @@ func (s *Store) Schema(ctx context.Context) (SchemaStatus, error) {
 // decision of another day anyway.
 func (s *Store) Today(ctx context.Context) (screening.Day, error) {
 	s.dayMu.Lock()
-	defer s.dayMu.Unlock()
-	if s.day != "" && time.Since(s.dayRead) < time.Minute {
-		return s.day, nil
+	known, read := s.day, s.dayRead
+	s.dayMu.Unlock()
+	if known != "" && time.Since(read) < time.Minute {
+		return known, nil
 	}
+	// Not under the lock: whoever waits for a database that hangs must not make
+	// others wait longer than their own deadline.
 	var day string
 	err := s.pool.QueryRow(ctx, `select to_char(now() at time zone 'utc', 'YYYY-MM-DD')`).Scan(&day)
 	if err != nil {
 		return "", translate(err)
 	}
+	s.dayMu.Lock()
+	defer s.dayMu.Unlock()
 	s.day, s.dayRead = screening.Day(day), time.Now()
 	return s.day, nil
 }
@@ -128,13 +150,8 @@ func translate(err error) error {
 		return review.ErrNotFound
 	}
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		switch pg.Code {
-		case "55P03": // lock_not_available
-			return fmt.Errorf("%w: %w", review.ErrInFlight, err)
-		case "22P02": // invalid_text_representation: an id that is no UUID names nothing
-			return review.ErrNotFound
-		}
+	if errors.As(err, &pg) && pg.Code == "22P02" { // invalid_text_representation: an id that is no UUID names nothing
+		return review.ErrNotFound
 	}
 	return fmt.Errorf("%w: %w", review.ErrUnavailable, err)
 }
@@ -147,13 +164,4 @@ func retryable(err error) bool {
 		return pg.Code == "40001" || pg.Code == "40P01"
 	}
 	return pgconn.SafeToRetry(err)
-}
-
-// redactDSN keeps a password in a malformed DSN out of logs.
-func redactDSN(err error) error {
-	var parse *pgconn.ParseConfigError
-	if errors.As(err, &parse) {
-		return errors.New("cannot be read; expected postgres://user:password@host:port/database or key=value pairs")
-	}
-	return err
 }

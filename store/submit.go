@@ -39,6 +39,7 @@ type committer struct {
 }
 
 type pending struct {
+	ctx  context.Context //nolint:containedctx // of the caller who waits for done: tells whether anybody still does
 	sub  *review.Submission
 	id   uuid.UUID
 	done chan outcome
@@ -73,7 +74,7 @@ func (c *committer) submit(ctx context.Context, sub *review.Submission) (review.
 	if err != nil {
 		return review.Kept{}, fmt.Errorf("%w: %w", review.ErrUnavailable, err)
 	}
-	p := &pending{sub: sub, id: id, done: make(chan outcome, 1)}
+	p := &pending{ctx: ctx, sub: sub, id: id, done: make(chan outcome, 1)}
 	select {
 	case c.queue <- p:
 	case <-c.stop:
@@ -114,8 +115,13 @@ func (c *committer) gather(first *pending) []*pending {
 }
 
 // commit writes a group. If the group fails as a whole its members are tried one
-// by one, so that one bad row fails alone.
+// by one, so that one bad row fails alone. Whom nobody waits for any more is left
+// out, so that a database that hangs does not leave work behind for later.
 func (c *committer) commit(group []*pending) {
+	group = slices.DeleteFunc(group, func(p *pending) bool { return p.ctx.Err() != nil })
+	if len(group) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), commitWithin)
 	defer cancel()
 	outcomes, err := c.store.writeGroup(ctx, group)
@@ -134,8 +140,7 @@ func (c *committer) commit(group []*pending) {
 	enqueued := false
 	for i, p := range group {
 		if err != nil {
-			c.store.cfg.Log.Error("submission not kept", "error", err)
-			p.done <- outcome{err: translate(err)}
+			p.done <- outcome{err: submitError(err)}
 			continue
 		}
 		enqueued = enqueued || outcomes[i].err == nil && !outcomes[i].kept.Existing
@@ -156,7 +161,13 @@ func (s *Store) writeGroup(ctx context.Context, group []*pending) ([]outcome, er
 	}
 	slices.Sort(locks)
 	batch := &pgx.Batch{}
-	batch.Queue(`select pg_advisory_xact_lock(k) from (select unnest($1::bigint[]) as k) locks`, slices.Compact(locks))
+	refused := false // a rival holds one of the locks: known only here, a table's lock gives the same code
+	batch.Queue(`select pg_advisory_xact_lock(k) from (select unnest($1::bigint[]) as k) locks`, slices.Compact(locks)).
+		Query(func(rows pgx.Rows) error {
+			rows.Close()
+			refused = rows.Err() != nil
+			return rows.Err()
+		})
 	outcomes := make([]outcome, len(group))
 	for i, p := range group {
 		args, err := submitArgs(p.id, p.sub, s.cfg.BaseURL)
@@ -173,7 +184,19 @@ func (s *Store) writeGroup(ctx context.Context, group []*pending) ([]outcome, er
 		})
 	}
 	// A batch without BEGIN is one transaction: it commits at its end or not at all.
-	return outcomes, s.pool.SendBatch(ctx, batch).Close()
+	err := s.pool.SendBatch(ctx, batch).Close()
+	if pg := (*pgconn.PgError)(nil); refused && errors.As(err, &pg) && pg.Code == "55P03" { // lock_not_available
+		err = fmt.Errorf("%w: %w", review.ErrInFlight, err)
+	}
+	return outcomes, err
+}
+
+// submitError is translate for a submission, which nothing can fail to be found for.
+func submitError(err error) error {
+	if errors.Is(err, review.ErrInFlight) {
+		return review.ErrInFlight
+	}
+	return fmt.Errorf("%w: %w", review.ErrUnavailable, err)
 }
 
 func readVerdict(verdict, id string) outcome {

@@ -24,6 +24,8 @@ func newCheck() *cobra.Command {
 		asOf    string
 		output  string
 		wait    time.Duration
+		example string
+		specOut string
 	)
 	cmd := &cobra.Command{
 		Use:   "check SPEC",
@@ -40,6 +42,18 @@ func newCheck() *cobra.Command {
 			if err != nil {
 				return exitWith(exitUsage, err)
 			}
+			if (example == "") != (specOut == "") {
+				return exitWith(exitUsage, errors.New("--examples and --spec-out go together: the spec with the result is the one to train on"))
+			}
+			if example != "" {
+				found, err := screenExamples(cmd.ErrOrStderr(), example)
+				if err != nil {
+					return err
+				}
+				if raw, err = withExamples(raw, found, specOut); err != nil {
+					return err
+				}
+			}
 			if offline {
 				return checkOffline(cmd.OutOrStdout(), raw, packs, asOf, output)
 			}
@@ -54,7 +68,7 @@ func newCheck() *cobra.Command {
 				return err
 			}
 			if wait > 0 && s.Status == review.StatusPending {
-				if s, err = waitFor(cmd.Context(), c, s.ID, wait, conn.timeout, s); err != nil {
+				if s, err = waitFor(cmd.Context(), c, s.ID, wait, conn.timeout); err != nil {
 					return err
 				}
 			}
@@ -67,6 +81,8 @@ func newCheck() *cobra.Command {
 	cmd.Flags().StringVar(&asOf, "as-of", "", "with --offline: decide as of this day, YYYY-MM-DD (default today, UTC)")
 	cmd.Flags().StringVar(&output, "output", "text", "text or json")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long for people to decide")
+	cmd.Flags().StringVar(&example, "examples", "", "screen this file of training examples first (chats or plain text; JSON Lines or Parquet)")
+	cmd.Flags().StringVar(&specOut, "spec-out", "", "with --examples: where to write the spec that carries the result, which is what is screened")
 	return cmd
 }
 
@@ -86,7 +102,7 @@ func newWait() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := waitFor(cmd.Context(), c, args[0], atMost, conn.timeout, nil)
+			s, err := waitFor(cmd.Context(), c, args[0], atMost, conn.timeout)
 			if err != nil {
 				return err
 			}
@@ -101,7 +117,7 @@ func newWait() *cobra.Command {
 
 // waitFor polls until the status is final or the time is up; then it gives what
 // it read last. Each request has its own time limit: a wait never hangs.
-func waitFor(ctx context.Context, c *client, id string, atMost, each time.Duration, last *screeningAnswer) (*screeningAnswer, error) {
+func waitFor(ctx context.Context, c *client, id string, atMost, each time.Duration) (*screeningAnswer, error) {
 	const poll = 30 * time.Second
 	deadline := time.Now().Add(atMost)
 	for {
@@ -109,12 +125,8 @@ func waitFor(ctx context.Context, c *client, id string, atMost, each time.Durati
 		reqCtx, cancel := context.WithTimeout(ctx, left+each)
 		s, err := c.get(reqCtx, id, left.Truncate(time.Millisecond))
 		cancel()
-		if err != nil {
-			return nil, err
-		}
-		last = s
-		if s.Status.Final() || !time.Now().Before(deadline) {
-			return last, nil
+		if err != nil || s.Status.Final() || !time.Now().Before(deadline) {
+			return s, err
 		}
 	}
 }
@@ -154,7 +166,7 @@ func checkOffline(w io.Writer, raw []byte, packs []string, asOf, output string) 
 	}
 	d, err := screening.Classify(spec, v, day)
 	if err != nil {
-		return exitWith(exitUsage, err)
+		return exitWith(exitUsage, err) // a hedge has no statement to go into
 	}
 	status := map[screening.Outcome]review.Status{screening.OutcomeAdmit: review.StatusAdmitted,
 		screening.OutcomeEscalate: review.StatusPending, screening.OutcomeBlock: review.StatusBlocked}[d.Outcome]

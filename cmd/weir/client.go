@@ -89,6 +89,7 @@ type reviewAnswer struct {
 
 // problemAnswer is the gate's problem+json.
 type problemAnswer struct {
+	Type      string              `json:"type"`
 	Title     string              `json:"title"`
 	Detail    string              `json:"detail"`
 	RequestID string              `json:"request_id"`
@@ -160,23 +161,39 @@ func (c *client) once(ctx context.Context, method, path string, header http.Head
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return data, false, nil
 	}
+	again, err = refusal(resp.StatusCode, data)
+	return nil, again, err
+}
+
+// refusal turns an answer that is not a 2xx into the error with its exit code,
+// and tells whether to ask again.
+func refusal(status int, body []byte) (again bool, err error) {
+	const prefix = "urn:weir:problem:"
 	var p problemAnswer
-	if err := json.Unmarshal(data, &p); err != nil {
-		p.Title = http.StatusText(resp.StatusCode)
+	kind, weirs := "", false
+	if json.Unmarshal(body, &p) == nil {
+		kind, weirs = strings.CutPrefix(p.Type, prefix)
+	}
+	if !weirs { // something between us and the gate answered, or no gate is there
+		return status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests || status == http.StatusBadGateway || status == http.StatusGatewayTimeout,
+			exitWith(exitNoAnswer, fmt.Errorf("%w: status %d, not from a weir", errNoAnswer, status))
 	}
 	if len(p.Errors) > 0 {
-		return nil, false, exitWith(exitUsage, &screening.InvalidError{What: "training spec", Problems: p.Errors})
+		return false, exitWith(exitUsage, &screening.InvalidError{What: "training spec", Problems: p.Errors})
 	}
-	said := fmt.Errorf("the gate answered %d: %s. %s", resp.StatusCode, p.Title, p.Detail)
+	said := fmt.Errorf("the gate answered %d: %s", status, p.Title)
+	if p.Detail != "" {
+		said = fmt.Errorf("%w: %s", said, p.Detail)
+	}
 	switch {
-	case resp.StatusCode == http.StatusServiceUnavailable, resp.StatusCode == http.StatusTooManyRequests:
-		return nil, true, exitWith(exitNoAnswer, said)
-	case resp.StatusCode >= 500:
-		return nil, false, exitWith(exitNoAnswer, fmt.Errorf("%w (request %s)", said, p.RequestID))
-	case resp.StatusCode == http.StatusConflict:
-		return nil, false, exitWith(exitEnded, said)
+	case kind == "in-flight", status == http.StatusServiceUnavailable, status == http.StatusTooManyRequests:
+		return true, exitWith(exitNoAnswer, said)
+	case status >= 500:
+		return false, exitWith(exitNoAnswer, fmt.Errorf("%w (request %s)", said, p.RequestID))
+	case kind == "review-expired":
+		return false, exitWith(exitEnded, said)
 	default:
-		return nil, false, exitWith(exitUsage, said)
+		return false, exitWith(exitUsage, said)
 	}
 }
 

@@ -29,7 +29,7 @@ const dsnFile = "dsn"
 // of this machine runs is used through it.
 func openDatabase(ctx context.Context, dir string, log *slog.Logger) (*database, error) {
 	if dsn := os.Getenv("DATABASE_URL"); dsn != "" {
-		return &database{dsn: dsn}, nil
+		return &database{dsn: dsn}, store.CheckDSN(dsn)
 	}
 	if dir == "" {
 		var err error

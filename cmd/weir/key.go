@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,16 +24,19 @@ func newKey() *cobra.Command {
 	withStore := func(run func(cmd *cobra.Command, args []string, st *store.Store) error) func(*cobra.Command, []string) error {
 		return func(cmd *cobra.Command, args []string) (err error) {
 			log := slog.New(slog.DiscardHandler)
-			db, err := openDatabase(cmd.Context(), dir, log)
+			ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute) // a private server may have to be made first
+			defer cancel()
+			cmd.SetContext(ctx)
+			db, err := openDatabase(ctx, dir, log)
 			if err != nil {
 				return exitWith(exitFailed, err)
 			}
 			defer func() {
-				if cerr := db.close(cmd.Context()); cerr != nil && err == nil {
+				if cerr := db.close(context.WithoutCancel(ctx)); cerr != nil && err == nil {
 					err = exitWith(exitFailed, cerr)
 				}
 			}()
-			st, err := db.openStore(cmd.Context(), store.Config{Log: log})
+			st, err := db.openStore(ctx, store.Config{Log: log})
 			if err != nil {
 				return exitWith(exitFailed, err)
 			}
@@ -55,6 +59,9 @@ func newKey() *cobra.Command {
 			}
 			if !screening.IsID(subject) || !screening.IsID(project) {
 				return exitWith(exitUsage, fmt.Errorf("--for and --project must be ids: letters, digits and . _ -"))
+			}
+			if expires < 0 {
+				return exitWith(exitUsage, fmt.Errorf("--expires-in must not be negative"))
 			}
 			token, key, err := review.NewAPIKey()
 			if err != nil {

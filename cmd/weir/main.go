@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -48,7 +49,7 @@ func exitWith(code int, err error) error { return &exitError{code, err} }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // the first signal asks, a second one kills
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -73,10 +74,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // printError shows every problem of an invalid document on a line of its own.
+// Pointers hold keys of the document, and a gate's words come over the network:
+// both are escaped.
 func printError(w io.Writer, err error) {
 	var invalid *screening.InvalidError
 	if !errors.As(err, &invalid) {
-		fmt.Fprintf(w, "weir: %v\n", err)
+		for i, line := range strings.Split(err.Error(), "\n") {
+			if i == 0 {
+				line = "weir: " + line
+			}
+			fmt.Fprintln(w, printable(line))
+		}
 		return
 	}
 	fmt.Fprintf(w, "weir: the %s is not valid%s\n", invalid.What, inFile(invalid.Name))
@@ -89,7 +97,7 @@ func printError(w io.Writer, err error) {
 		if pointer == "" {
 			pointer = "it"
 		}
-		fmt.Fprintf(w, "  %s%s %s\n", line, pointer, p.Detail)
+		fmt.Fprintf(w, "  %s%s %s\n", line, printable(pointer), printable(p.Detail))
 	}
 }
 
@@ -97,7 +105,7 @@ func inFile(name string) string {
 	if name == "" {
 		return ""
 	}
-	return " (" + name + ")"
+	return " (" + printable(name) + ")"
 }
 
 func newRoot(stdout, stderr io.Writer) *cobra.Command {
@@ -114,7 +122,7 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(newServe(), newCheck(), newWait(), newPack(), newKey(), newMigrate(), newDoctor(), newReady(), newVersion())
+	root.AddCommand(newServe(), newCheck(), newWait(), newPack(), newText(), newCorrect(), newKey(), newMigrate(), newDoctor(), newReady(), newVersion())
 	return root
 }
 

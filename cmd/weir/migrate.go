@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +17,9 @@ func newMigrate() *cobra.Command {
 	cmd := &cobra.Command{Use: "migrate", Short: "Bring the schema of DATABASE_URL up to date, or show where it stands"}
 	dsn := func() (string, error) {
 		if v := os.Getenv("DATABASE_URL"); v != "" {
+			if err := store.CheckDSN(v); err != nil {
+				return "", exitWith(exitUsage, err)
+			}
 			return v, nil
 		}
 		return "", exitWith(exitUsage, errors.New("DATABASE_URL is not set; a private Postgres is migrated by weir serve itself"))
@@ -38,12 +43,14 @@ func newMigrate() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				st, err := store.Open(cmd.Context(), url, store.Config{})
+				ctx, cancel := context.WithTimeout(cmd.Context(), 10*time.Second)
+				defer cancel()
+				st, err := store.Open(ctx, url, store.Config{})
 				if err != nil {
 					return exitWith(exitFailed, err)
 				}
 				defer st.Close()
-				s, err := st.Schema(cmd.Context())
+				s, err := st.Schema(ctx)
 				if err != nil {
 					return exitWith(exitFailed, err)
 				}

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +14,7 @@ import (
 
 func newPack() *cobra.Command {
 	cmd := &cobra.Command{Use: "pack", Short: "Look at, check and ratify packs"}
-	cmd.AddCommand(newPackList(), newPackValidate(), newPackTest(), newPackRatify())
+	cmd.AddCommand(newPackList(), newPackValidate(), newPackTest(), newPackRatify(), newPackDiff())
 	return cmd
 }
 
@@ -39,7 +37,7 @@ func listPacks(w io.Writer, refs []string, verbose bool) error {
 	reg := screening.NewRegistry()
 	floor, err := loadBundle(screening.FloorID, reg)
 	if err != nil {
-		return exitWith(exitPackInvalid, err)
+		return packError(err)
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "PACK\tVERSION\tLAYER\tTERMS\tSHA256\tIN FORCE")
@@ -47,7 +45,7 @@ func listPacks(w io.Writer, refs []string, verbose bool) error {
 	for _, ref := range refs {
 		b, err := loadBundle(ref, reg)
 		if err != nil {
-			return exitWith(exitPackInvalid, err)
+			return packError(err)
 		}
 		bundles = append(bundles, b)
 		state := "yes"
@@ -79,12 +77,13 @@ func listPacks(w io.Writer, refs []string, verbose bool) error {
 }
 
 func newPackValidate() *cobra.Command {
-	return &cobra.Command{Use: "validate PACK…", Short: "Check that packs and their cases are well-formed", Args: cobra.MinimumNArgs(1),
+	var reportKey string
+	cmd := &cobra.Command{Use: "validate PACK…", Short: "Check that packs and their cases are well-formed", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, ref := range args {
 				b, err := loadBundle(ref, screening.NewRegistry())
 				if err != nil {
-					return exitWith(exitPackInvalid, err)
+					return packError(err)
 				}
 				cases := "no cases"
 				if b.Cases != nil {
@@ -93,16 +92,27 @@ func newPackValidate() *cobra.Command {
 				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is well-formed: %s, %s\n", ref, count(len(b.Pack.Terms), "term", "terms"), cases); err != nil {
 					return err
 				}
+				if reportKey == "" {
+					continue
+				}
+				if err := checkReportSignature(cmd.Context(), ref, reportKey); err != nil {
+					return exitWith(exitPackInvalid, err)
+				}
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s has a report signed by this key\n", ref); err != nil {
+					return err
+				}
 			}
 			return nil
 		}}
+	cmd.Flags().StringVar(&reportKey, "report-key", "", "public key (PEM) that must have signed the reports; packs are then files")
+	return cmd
 }
 
 func newPackTest() *cobra.Command {
 	var asOf string
 	cmd := &cobra.Command{Use: "test PACK", Short: "Run a pack's cases and gates without changing anything", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, report, err := runGates(args[0], asOf)
+			report, err := ratification{asOf: asOf}.run(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -110,64 +120,6 @@ func newPackTest() *cobra.Command {
 		}}
 	cmd.Flags().StringVar(&asOf, "as-of", "", "day of the decisions, YYYY-MM-DD (default today, UTC)")
 	return cmd
-}
-
-func newPackRatify() *cobra.Command {
-	var asOf string
-	cmd := &cobra.Command{
-		Use:   "ratify FILE",
-		Short: "Run the gates, write the report and seal the pack",
-		Long: "Runs a pack's gates on its cases. When all pass, writes the report beside the\n" +
-			"pack (FILE.report.json) and its digest into the pack: the pack is then in force.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			path := args[0]
-			if _, err := os.Stat(path); err != nil {
-				return exitWith(exitUsage, err)
-			}
-			_, report, err := runGates(path, asOf)
-			if err != nil {
-				return err
-			}
-			if err := printReport(cmd.OutOrStdout(), report); err != nil {
-				return err
-			}
-			if err := writeSeal(path, report); err != nil {
-				return exitWith(exitFailed, err)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is ratified: report %.12s\n", report.PackID, report.SHA256)
-			return err
-		},
-	}
-	cmd.Flags().StringVar(&asOf, "as-of", "", "day of the decisions, YYYY-MM-DD (default today, UTC)")
-	return cmd
-}
-
-func runGates(ref, asOf string) (*screening.Bundle, *screening.Report, error) {
-	day := screening.Day(time.Now().UTC().Format(time.DateOnly))
-	if asOf != "" {
-		var err error
-		if day, err = screening.ParseDay(asOf); err != nil {
-			return nil, nil, exitWith(exitUsage, err)
-		}
-	}
-	reg := screening.NewRegistry()
-	floor, err := loadBundle(screening.FloorID, reg)
-	if err != nil {
-		return nil, nil, exitWith(exitPackInvalid, err)
-	}
-	b, err := loadBundle(ref, reg)
-	if err != nil {
-		return nil, nil, exitWith(exitPackInvalid, err)
-	}
-	if b.Cases == nil {
-		return nil, nil, exitWith(exitPackInvalid, fmt.Errorf("%s has no cases; put them in %s", ref, sibling(ref, ".cases.yaml")))
-	}
-	report, err := b.Ratify(reg, floor.Pack, day)
-	if err != nil {
-		return nil, nil, exitWith(exitPackInvalid, err)
-	}
-	return b, report, nil
 }
 
 // printReport shows the gates; its error carries the exit code when one failed.
@@ -187,25 +139,4 @@ func printReport(w io.Writer, r *screening.Report) error {
 		return exitWith(exitPackInvalid, errors.New("the pack does not pass its gates"))
 	}
 	return nil
-}
-
-// writeSeal writes the report first: a pack that names a report that is not
-// there is not in force, which is the safe half of the two.
-func writeSeal(path string, report *screening.Report) error {
-	data, err := screening.MarshalReport(report)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(sibling(path, ".report.json"), data, 0o644); err != nil {
-		return err
-	}
-	pack, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	sealed, err := screening.SealPack(pack, report.SHA256)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, sealed, 0o644)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -44,7 +45,7 @@ func renderScreening(w io.Writer, s *screeningAnswer) error {
 	p, d := paintFor(w), s.Decision
 	out := &lines{w: w}
 	word, colour := headline(s)
-	out.put("%s  %s", p.bold(colour, word), printable(s.RunRef))
+	out.wrap(p.bold(colour, printable(word))+"  ", "", s.RunRef)
 	out.wrap("  ", "", summary(s))
 	for _, c := range d.Causes {
 		f, ok := d.Finding(c.Term)
@@ -52,7 +53,7 @@ func renderScreening(w io.Writer, s *screeningAnswer) error {
 			continue
 		}
 		out.put("")
-		out.put("  %s  %s, %s", p.bold(plain, c.Term), c.Effect, c.Severity)
+		out.put("  %s  %s, %s", p.bold(plain, printable(c.Term)), c.Effect, printable(c.Severity))
 		out.wrap("    ", "", c.Title)
 		for i, ev := range shownEvidence(f.Evidence) {
 			label := "where   "
@@ -61,7 +62,7 @@ func renderScreening(w io.Writer, s *screeningAnswer) error {
 			}
 			out.wrap("    "+label, "            ", ev)
 		}
-		out.wrap("    why     ", "            ", printable(f.Reason))
+		out.wrap("    why     ", "            ", f.Reason)
 		if c.Remedy != "" {
 			out.wrap("    passes  ", "            ", c.Remedy)
 		}
@@ -139,7 +140,7 @@ func shownEvidence(evidence []screening.Evidence) (shown []string) {
 		if line == "" {
 			line = "(nowhere)"
 		}
-		shown = append(shown, fmt.Sprintf("%s: %s = %s", printable(line), ev.Name, printable(ev.Value)))
+		shown = append(shown, fmt.Sprintf("%s: %s = %s", line, ev.Name, ev.Value))
 	}
 	return shown
 }
@@ -156,7 +157,7 @@ func renderOpen(out *lines, p paint, d *screening.Decision) {
 		out.put("")
 		out.put("  %s", p.bold(plain, "Not checkable yet. "+count(len(d.Missing), "statement", "statements")+" would decide it:"))
 		for _, m := range d.Missing {
-			out.wrap("    "+printable(m.Pointer)+"  ", "      ", m.Say)
+			out.wrap("    ", "      ", m.Pointer+"  "+m.Say)
 		}
 	}
 	if observed > 0 {
@@ -191,14 +192,15 @@ func renderFooter(out *lines, s *screeningAnswer) {
 		return
 	}
 	out.put("")
-	out.put("  screening %s", s.ID)
+	out.put("  screening %s", printable(s.ID))
 	if s.Status == review.StatusAdmitted && s.AdmittedUntil != nil {
 		out.put("  admitted until %s", s.AdmittedUntil.UTC().Format("2006-01-02 15:04 UTC"))
 	}
 	if s.Review != nil {
-		out.put("  review    %s", s.Review.ID)
+		out.put("  review    %s", printable(s.Review.ID))
 		if s.Status == review.StatusPending {
-			out.put("  due       %s; weir wait %s", s.Review.DueAt.UTC().Format(time.DateTime+" UTC"), s.ID)
+			out.put("  due       %s", s.Review.DueAt.UTC().Format(time.DateTime+" UTC"))
+			out.put("  next      weir wait %s", printable(s.ID))
 		}
 	}
 }
@@ -215,24 +217,39 @@ func (l *lines) put(format string, args ...any) {
 	}
 }
 
-// wrap breaks text at spaces so that lines stay within width; first goes before
-// the first line and rest before the others (spaces as long as first when empty).
+// wrap breaks text at spaces, and words that are longer than a line anywhere, so
+// that lines stay within width; first goes before the first line and rest before
+// the others (spaces as long as first when empty). The text is made printable.
 func (l *lines) wrap(first, rest, text string) {
 	if rest == "" {
-		rest = strings.Repeat(" ", len([]rune(first)))
+		rest = strings.Repeat(" ", visible(first))
 	}
-	line, used := first, len([]rune(first))
-	empty := true
-	for _, word := range strings.Fields(text) {
-		n := len([]rune(word))
-		if !empty && used+1+n > width {
-			l.put("%s", line)
-			line, used, empty = rest, len([]rune(rest)), true
+	line, used, empty := first, visible(first), true
+	flush := func() {
+		l.put("%s", strings.TrimRight(line, " "))
+		line, used, empty = rest, visible(rest), true
+	}
+	for _, w := range strings.Fields(text) {
+		word := []rune(printable(w))
+		if !empty && used+1+len(word) > width {
+			flush()
 		}
 		if !empty {
 			line, used = line+" ", used+1
 		}
-		line, used, empty = line+word, used+n, false
+		for used+len(word) > width {
+			n := max(width-used, 1)
+			line, word = line+string(word[:n]), word[n:]
+			flush()
+		}
+		line, used, empty = line+string(word), used+len(word), false
 	}
-	l.put("%s", strings.TrimRight(line, " "))
+	if !empty || line == first {
+		l.put("%s", strings.TrimRight(line, " "))
+	}
 }
+
+var colourCode = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// visible is how many columns a prefix takes; colours take none.
+func visible(s string) int { return len([]rune(colourCode.ReplaceAllString(s, ""))) }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,7 +50,7 @@ func newServe() *cobra.Command {
 				level = slog.LevelDebug
 			}
 			log := slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
-			return serve(cmd.Context(), o, log, func(string) {})
+			return serve(cmd.Context(), o, log)
 		},
 	}
 	f := cmd.Flags()
@@ -86,9 +87,8 @@ func (l *durationList) Set(text string) error {
 }
 
 // serve runs until ctx ends, and then stops in order: no new work, answer what
-// is under way, give deliveries back, close the database. listening is told the
-// address as soon as there is one.
-func serve(ctx context.Context, o serveOptions, log *slog.Logger, listening func(addr string)) error {
+// is under way, give deliveries back, close the database.
+func serve(ctx context.Context, o serveOptions, log *slog.Logger) error {
 	vocabulary, err := loadVocabulary(o.packs, o.auditOnly, o.unratified)
 	if err != nil {
 		return err
@@ -116,11 +116,10 @@ func serve(ctx context.Context, o serveOptions, log *slog.Logger, listening func
 	go func() { served <- web.Serve(listener) }()
 	defer web.Close()
 	log.Info("listening, not ready yet", "address", listener.Addr().String())
-	listening(listener.Addr().String())
 
 	db, err := openDatabase(ctx, o.dir, log)
 	if err != nil {
-		return exitWith(exitFailed, err)
+		return startError(ctx, err)
 	}
 	if db.private == nil && db.dir != "" {
 		return exitWith(exitFailed, fmt.Errorf("another weir runs on the state directory %s; stop it or choose another --state-dir", db.dir))
@@ -133,11 +132,15 @@ func serve(ctx context.Context, o serveOptions, log *slog.Logger, listening func
 			log.Error("private Postgres did not stop cleanly", "error", err)
 		}
 	}()
-	var dispatcher *webhooks.Dispatcher
-	wake := func() { dispatcher.Wake() } // called only once the gate is open, and then there is one
-	st, err := openPatiently(ctx, db, store.Config{BaseURL: o.baseURL, Log: log, Enqueued: wake}, o.databaseWait, log)
+	var dispatching atomic.Pointer[webhooks.Dispatcher] // there is none before the store that it works on
+	enqueued := func() {
+		if d := dispatching.Load(); d != nil {
+			d.Wake()
+		}
+	}
+	st, err := openPatiently(ctx, db, store.Config{BaseURL: o.baseURL, Log: log, Enqueued: enqueued}, o.databaseWait, log)
 	if err != nil {
-		return exitWith(exitFailed, err)
+		return startError(ctx, err)
 	}
 	defer st.Close()
 	if db.private != nil {
@@ -151,9 +154,11 @@ func serve(ctx context.Context, o serveOptions, log *slog.Logger, listening func
 	}
 	o.webhooks.Logger = log
 	o.webhooks.Observe = func(a webhooks.Attempt) { metrics.Attempt(a.EndpointID, string(a.Class)) }
-	if dispatcher, err = webhooks.New(st.Outbox(), d.endpoints, o.webhooks); err != nil {
-		return exitWith(exitFailed, err)
+	dispatcher, err := webhooks.New(st.Outbox(), d.endpoints, o.webhooks)
+	if err != nil {
+		return exitWith(exitUsage, err)
 	}
+	dispatching.Store(dispatcher)
 
 	workCtx, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
@@ -179,14 +184,23 @@ func serve(ctx context.Context, o serveOptions, log *slog.Logger, listening func
 	}
 	log.Info("stopping")
 	server.Drain()
+	stopWork() // what requests still enqueue is sent after the next start
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if err := web.Shutdown(stopCtx); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		log.Warn("some requests were cut off", "error", err)
 	}
-	stopWork()
 	work.Wait()
 	return failed
+}
+
+// startError is the end of a start that did not get anywhere: nothing is wrong
+// when somebody asked for it.
+func startError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return exitWith(exitFailed, err)
 }
 
 // notReady gives the reasons why the gate must not be asked now.
@@ -220,6 +234,8 @@ func openPatiently(ctx context.Context, db *database, cfg store.Config, atMost t
 		log.Warn("the database is not usable yet, trying again", "error", err, "in", pause)
 		select {
 		case <-time.After(pause):
+		case <-db.died():
+			return nil, fmt.Errorf("the private Postgres ended: %w", db.private.Err())
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -240,7 +256,11 @@ func ensureAdminKey(ctx context.Context, st *store.Store, path string, log *slog
 		Scopes: review.Scopes}); err != nil {
 		return fmt.Errorf("make the first key: %w", err)
 	}
-	if err := os.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
+	// By renaming: half a file would look like a key that is there.
+	if err := os.WriteFile(path+".new", []byte(token+"\n"), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
 		return err
 	}
 	log.Info("first key written", "file", path)

@@ -1,16 +1,22 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"weir/review"
 )
@@ -19,38 +25,55 @@ const (
 	requestIDHeader = "X-Request-Id"
 	gateKey         = "weir.gate"
 	principalKey    = "weir.principal"
-	errorKey        = "weir.error"
+	slotKey         = "weir.slot"
 	slotWait        = 100 * time.Millisecond
 )
 
-// guard stands before every handler: it lets nothing through before the gate is
-// open, nobody through without a key and scope, and no more at once than fit.
+// whenOpen refuses everything while the gate is not open, also what there is no
+// route for: a 404 of a gate that starts must not be taken for its answer.
+func (s *Server) whenOpen(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		switch c.Path() {
+		case "/livez", "/readyz", "/metrics": // they say themselves how it is
+			return next(c)
+		}
+		if s.gate.Load() == nil || s.isStopping() {
+			return errNotReady
+		}
+		return next(c)
+	}
+}
+
+// guard stands before every handler: it lets nobody through without a key and
+// scope, no more at once than fit, and no question that would be misread.
 func (s *Server) guard(r route) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		if r.scopes == nil {
+			return next
+		}
 		return func(c echo.Context) error {
-			if r.scopes == nil {
-				return next(c)
-			}
 			g := s.gate.Load()
-			if g == nil || s.stopping.Load() {
-				return errNotReady
-			}
-			if !s.takeSlot(c.Request().Context()) {
+			slot := &slot{from: s.slots, gauge: s.cfg.Metrics.inFlight.WithLabelValues("working")}
+			if !slot.take(c.Request().Context()) {
 				return errBusy
 			}
-			defer func() { <-s.slots }()
+			defer slot.free()
 			ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.Timeout)
 			defer cancel()
 			p, err := authenticate(ctx, g.Keys, c.Request())
 			if err != nil {
 				return err
 			}
+			c.Set(gateKey, g)
+			c.Set(principalKey, p)
+			c.Set(slotKey, slot)
 			if !slices.ContainsFunc(r.scopes, p.May) {
 				return review.ErrNotAllowed
 			}
-			c.Set(gateKey, g)
-			c.Set(principalKey, p)
-			if c.QueryParam("wait") == "" {
+			if err := checkQuery(c.Request().URL.RawQuery, r.query); err != nil {
+				return err
+			}
+			if !r.waits { // what waits sets its own limit
 				c.SetRequest(c.Request().WithContext(ctx))
 			}
 			return next(c)
@@ -58,23 +81,54 @@ func (s *Server) guard(r route) echo.MiddlewareFunc {
 	}
 }
 
-// takeSlot is asked before a body is read: work that does not fit is refused
-// while it is still cheap.
-func (s *Server) takeSlot(ctx context.Context) bool {
-	select {
-	case s.slots <- struct{}{}:
-		return true
-	default:
-	}
+// slot is a request's place among those that are worked on at once.
+type slot struct {
+	from  chan struct{}
+	gauge prometheus.Gauge
+	held  bool
+}
+
+// take is asked before a body is read: work that does not fit is refused while
+// it is still cheap.
+func (s *slot) take(ctx context.Context) bool {
 	wait := time.NewTimer(slotWait)
 	defer wait.Stop()
 	select {
-	case s.slots <- struct{}{}:
-		return true
+	case s.from <- struct{}{}:
+		s.held = true
+		s.gauge.Inc()
 	case <-wait.C:
 	case <-ctx.Done():
 	}
-	return false
+	return s.held
+}
+
+func (s *slot) free() {
+	if s.held {
+		<-s.from
+		s.held = false
+		s.gauge.Dec()
+	}
+}
+
+// checkQuery refuses parameters that the handler would overlook: a misspelt
+// ?gate=true must not turn a closed gate into a 2xx.
+func checkQuery(raw string, known []string) error {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return fmt.Errorf("%w: the query cannot be read", errBadParam)
+	}
+	for name, values := range query {
+		switch {
+		case !slices.Contains(known, name):
+			return fmt.Errorf("%w: one is not known here; known are: %s", errBadParam, cmp.Or(strings.Join(known, ", "), "none"))
+		case len(values) > 1:
+			return fmt.Errorf("%w: %s is given more than once", errBadParam, name)
+		case !utf8.ValidString(values[0]) || strings.ContainsRune(values[0], 0):
+			return fmt.Errorf("%w: %s is not text", errBadParam, name)
+		}
+	}
+	return nil
 }
 
 func authenticate(ctx context.Context, keys Keys, r *http.Request) (review.Principal, error) {
@@ -104,8 +158,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 				if r == http.ErrAbortHandler { //nolint:errorlint // a sentinel that is compared, as net/http does
 					panic(r)
 				}
-				s.cfg.Log.ErrorContext(c.Request().Context(), "handler panicked", slog.Any("panic", r), slog.String("request_id", id))
-				err = errInternal
+				err = fmt.Errorf("%w: panic: %v\n%s", errInternal, r, debug.Stack())
 			}
 			if err != nil {
 				s.writeError(err, c)
@@ -123,7 +176,11 @@ func (s *Server) finish(c echo.Context, id string, start time.Time, err error) {
 	if path == "" {
 		path = "unknown"
 	}
-	s.cfg.Metrics.request(c.Request().Method, path, status, took)
+	method := c.Request().Method
+	if method != http.MethodGet && method != http.MethodPost {
+		method = "other" // clients choose methods; the metric's labels must stay few
+	}
+	s.cfg.Metrics.request(method, path, status, took)
 	attrs := []slog.Attr{
 		slog.String("method", c.Request().Method), slog.String("route", path), slog.Int("status", status),
 		slog.Duration("took", took), slog.String("request_id", id), slog.String("client", c.RealIP()),
@@ -133,11 +190,17 @@ func (s *Server) finish(c echo.Context, id string, start time.Time, err error) {
 	}
 	level := slog.LevelInfo
 	switch {
-	case status >= 500 && err != nil && !errors.Is(err, errNotReady):
-		level = slog.LevelError
-		attrs = append(attrs, slog.String("error", err.Error()))
 	case path == "/livez" || path == "/readyz" || path == "/metrics":
 		level = slog.LevelDebug
+	case status >= 500 && err != nil:
+		attrs = append(attrs, slog.String("error", err.Error()))
+		switch {
+		case errors.Is(err, context.Canceled): // the client went away
+		case status == http.StatusServiceUnavailable:
+			level = slog.LevelWarn
+		default:
+			level = slog.LevelError
+		}
 	}
 	s.cfg.Log.LogAttrs(c.Request().Context(), level, "request", attrs...)
 }

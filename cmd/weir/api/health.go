@@ -25,13 +25,14 @@ func (s *Server) readyz(c echo.Context) error {
 	reasons := []string{"starting"}
 	g := s.gate.Load()
 	switch {
-	case s.stopping.Load():
+	case s.isStopping():
 		reasons = []string{"stopping"}
 	case g != nil:
 		reasons = s.ready.ask(c.Request().Context(), g)
 	}
 	s.cfg.Metrics.setReady(len(reasons) == 0)
 	if len(reasons) > 0 {
+		c.Response().Header().Set("Retry-After", strconv.Itoa(retryLater[errNotReady]))
 		return reply(c, http.StatusServiceUnavailable, map[string]any{"status": "not ready", "reasons": reasons})
 	}
 	v := g.Desk.Setup().Vocabulary
@@ -50,6 +51,10 @@ func (r *readiness) ask(ctx context.Context, g *Gate) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.at) > time.Second {
+		// The answer is for everybody who asks in the next second: not cut short
+		// because one of them went away.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
 		r.reasons, r.at = g.Ready(ctx), time.Now()
 	}
 	return r.reasons
@@ -61,6 +66,7 @@ type Metrics struct {
 	requests  *prometheus.HistogramVec
 	decisions *prometheus.CounterVec
 	attempts  *prometheus.CounterVec
+	inFlight  *prometheus.GaugeVec
 	ready     prometheus.Gauge
 	mode      *prometheus.GaugeVec
 }
@@ -76,11 +82,13 @@ func NewMetrics() *Metrics {
 			Help: "Decisions kept, by outcome."}, []string{"outcome"}),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_webhook_attempts_total",
 			Help: "Webhook attempts, by endpoint and failure class; delivered has class none."}, []string{"endpoint", "class"}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_requests_in_flight",
+			Help: "Requests under way: working, or waiting for a decision (long polls)."}, []string{"kind"}),
 		ready: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_ready", Help: "1 when /readyz says yes."}),
 		mode: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_mode",
 			Help: "1 for each special mode in use: unratified, audit_only."}, []string{"mode"}),
 	}
-	m.registry.MustRegister(m.requests, m.decisions, m.attempts, m.ready, m.mode,
+	m.registry.MustRegister(m.requests, m.decisions, m.attempts, m.inFlight, m.ready, m.mode,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, o := range []screening.Outcome{screening.OutcomeAdmit, screening.OutcomeEscalate, screening.OutcomeBlock} {
 		m.decisions.WithLabelValues(o.String())

@@ -34,6 +34,7 @@ var (
 	errMediaType  = errors.New("send application/json or application/yaml in UTF-8, without a content encoding")
 	errTooLarge   = errors.New("the body is larger than 1 MiB")
 	errReadBody   = errors.New("the body ended early")
+	errSlowBody   = errors.New("the body took too long to arrive")
 	errDryGate    = errors.New("dry_run stores nothing, so there is nothing that could open the gate; leave one of the two out")
 	errBadParam   = errors.New("a query parameter is not valid")
 	errBadHeader  = errors.New("Idempotency-Key must be 1 to 255 visible ASCII characters")
@@ -64,6 +65,7 @@ var problemTable = []struct {
 	{errMediaType, http.StatusUnsupportedMediaType, "media-type", "Unsupported media type"},
 	{errTooLarge, http.StatusRequestEntityTooLarge, "too-large", "The body is too large"},
 	{errReadBody, http.StatusBadRequest, "body", "The body could not be read"},
+	{errSlowBody, http.StatusRequestTimeout, "slow-body", "The body took too long"},
 	{errDryGate, http.StatusUnprocessableEntity, "dry-run-gate", "dry_run and gate exclude each other"},
 	{errBadParam, http.StatusBadRequest, "parameter", "Invalid parameter"},
 	{errBadHeader, http.StatusBadRequest, "header", "Invalid header"},

@@ -1,12 +1,15 @@
 package api
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/labstack/echo/v4"
 
 	"weir/review"
@@ -34,7 +37,7 @@ func (s *Server) submit(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	raw, err := readBody(c)
+	raw, err := s.readBody(c)
 	if err != nil {
 		return err
 	}
@@ -55,7 +58,11 @@ func (s *Server) submit(c echo.Context) error {
 	}
 	c.Response().Header().Set("Location", "/v1/screenings/"+sc.ID)
 	if gate {
-		return gateReply(c, review.Answer{Status: sc.Status, Screening: sc})
+		answer, err := desk.AnswerTo(ctx, p, sc, screening.Sum(raw))
+		if err != nil {
+			return err
+		}
+		return gateReply(c, answer)
 	}
 	status := http.StatusCreated
 	switch {
@@ -125,17 +132,24 @@ func (s *Server) getScreening(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	desk, p, ctx := gateOf(c).Desk, principalOf(c), c.Request().Context()
-	var sc *review.Screening
+	var wait time.Duration
 	if text := c.QueryParam("wait"); text != "" {
-		wait, perr := time.ParseDuration(text)
-		if perr != nil || wait < 0 || wait > maxWait {
+		if wait, err = time.ParseDuration(text); err != nil || wait < 0 || wait > maxWait {
 			return fmt.Errorf("%w: wait must be between 0s and %s", errBadParam, maxWait)
 		}
-		sc, err = desk.Wait(ctx, p, id, wait)
-	} else {
-		sc, err = desk.Screening(ctx, p, id)
 	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), wait+s.cfg.Timeout)
+	defer cancel()
+	if wait > 0 {
+		// A poll gives its slot to those who work, and takes one of the sleepers'.
+		c.Get(slotKey).(*slot).free()
+		sleeper := slot{from: s.waiting, gauge: s.cfg.Metrics.inFlight.WithLabelValues("waiting")}
+		if !sleeper.take(ctx) {
+			return errBusy
+		}
+		defer sleeper.free()
+	}
+	sc, err := gateOf(c).Desk.Wait(ctx, principalOf(c), id, wait, s.stopping)
 	if err != nil {
 		return err
 	}
@@ -159,7 +173,7 @@ func (s *Server) getSpec(c echo.Context) error {
 // checkGate answers for exactly the bytes sent, or for a digest. 200 only if
 // they are admitted now, so that curl -f fails closed.
 func (s *Server) checkGate(c echo.Context) error {
-	raw, err := readBody(c)
+	raw, err := s.readBody(c)
 	if err != nil {
 		return err
 	}
@@ -176,10 +190,10 @@ func (s *Server) checkGate(c echo.Context) error {
 	return gateReply(c, answer)
 }
 
-// namedDigest reads {"spec_sha256": "…"}. No valid spec is that short.
+// namedDigest reads {"spec_sha256": "…"}. No spec has that key, and what has it is short.
 func namedDigest(raw []byte) (sum screening.Digest256, is bool, err error) {
 	const longest = 256
-	if len(raw) > longest {
+	if len(raw) > longest || !bytes.Contains(raw, []byte("spec_sha256")) {
 		return sum, false, nil
 	}
 	var named struct {
@@ -225,12 +239,29 @@ func (g *closedGate) retryAfter() int {
 	return 0
 }
 
+// openGate is the gate's answer when training may start.
+type openGate struct {
+	Gate          review.Status            `json:"gate"`
+	Screening     string                   `json:"screening"`
+	SpecSHA256    screening.Digest256      `json:"spec_sha256"`
+	AdmittedUntil time.Time                `json:"admitted_until"`
+	SecondsLeft   int                      `json:"seconds_left"`
+	Hedge         *screening.InjectedHedge `json:"hedge,omitzero"` // what the disclosure statement has to become
+}
+
 // gateReply is 200 for a live admission and nothing else.
 func gateReply(c echo.Context, a review.Answer) error {
 	if !a.Open() || a.Screening.AdmittedUntil == nil {
 		return &closedGate{a}
 	}
-	return reply(c, http.StatusOK, map[string]any{"gate": a.Status, "screening": a.Screening.ID,
-		"spec_sha256": a.Screening.SpecSHA256, "admitted_until": a.Screening.AdmittedUntil,
-		"seconds_left": int(math.Max(0, time.Until(*a.Screening.AdmittedUntil).Seconds()))})
+	// A hedge travels with the admission, also with one that people granted.
+	var decision struct {
+		Hedge *screening.InjectedHedge `json:"hedge"`
+	}
+	if err := json.Unmarshal(a.Screening.Decision, &decision); err != nil {
+		return err
+	}
+	return reply(c, http.StatusOK, openGate{Gate: a.Status, Screening: a.Screening.ID, SpecSHA256: a.Screening.SpecSHA256,
+		AdmittedUntil: *a.Screening.AdmittedUntil, Hedge: decision.Hedge,
+		SecondsLeft: int(math.Max(0, time.Until(*a.Screening.AdmittedUntil).Seconds()))})
 }

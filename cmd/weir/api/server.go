@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,17 +38,22 @@ type Config struct {
 	// InFlight bounds the requests worked on at once; more wait a moment and
 	// then get 503. Default 64.
 	InFlight int
+	// Waiting bounds the long polls beside them, which mostly sleep. Default 512.
+	Waiting int
 	// Timeout bounds a request that does not wait. Default 5 s.
 	Timeout time.Duration
 }
 
-// Server answers HTTP. Until Open it answers 503 to everything but /livez.
+// Server answers HTTP. Until Open, and after Drain, it answers 503 to everything
+// but /livez and /metrics.
 type Server struct {
 	echo     *echo.Echo
 	cfg      Config
 	gate     atomic.Pointer[Gate]
-	stopping atomic.Bool
-	slots    chan struct{}
+	stopping chan struct{} // closed by Drain
+	drain    sync.Once
+	slots    chan struct{} // requests being worked on
+	waiting  chan struct{} // long polls
 	validate *validator.Validate
 	ready    readiness
 }
@@ -60,15 +66,19 @@ func New(cfg Config) *Server {
 	if cfg.InFlight == 0 {
 		cfg.InFlight = 64
 	}
+	if cfg.Waiting == 0 {
+		cfg.Waiting = 512
+	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 5 * time.Second
 	}
-	s := &Server{echo: echo.New(), cfg: cfg, slots: make(chan struct{}, cfg.InFlight), validate: newValidator()}
+	s := &Server{echo: echo.New(), cfg: cfg, stopping: make(chan struct{}), slots: make(chan struct{}, cfg.InFlight),
+		waiting: make(chan struct{}, cfg.Waiting), validate: newValidator()}
 	e := s.echo
 	e.HideBanner, e.HidePort = true, true
 	e.IPExtractor = echo.ExtractIPDirect() // never trust a forwarded address by default
 	e.HTTPErrorHandler = s.writeError
-	e.Use(s.observe)
+	e.Use(s.observe, s.whenOpen)
 	for _, r := range s.routes() {
 		e.Add(r.method, r.path, r.handler, s.guard(r))
 	}
@@ -76,11 +86,14 @@ func New(cfg Config) *Server {
 }
 
 // route is one line of the interface. A caller needs one of the scopes; none
-// means that anybody may ask.
+// means that anybody may ask. Query parameters beside query are refused. A route
+// that waits is not bound by the time limit of the others.
 type route struct {
 	method, path string
 	scopes       []review.Scope
 	handler      echo.HandlerFunc
+	query        []string
+	waits        bool
 }
 
 // routes is the whole interface, on one screen.
@@ -91,30 +104,47 @@ func (s *Server) routes() []route {
 		read    = []review.Scope{review.ScopeSubmit, review.ScopeReview, review.ScopeAudit}
 		queue   = []review.Scope{review.ScopeReview, review.ScopeAudit}
 		vote    = []review.Scope{review.ScopeReview}
+		correct = []review.Scope{review.ScopeReview, review.ScopeCurate}
+		curate  = []review.Scope{review.ScopeCurate}
+		example = []review.Scope{review.ScopeReview, review.ScopeAudit, review.ScopeCurate}
 		packs   = []review.Scope{review.ScopeSubmit, review.ScopeReview, review.ScopeAudit, review.ScopePolicy}
 	)
 	return []route{
-		{http.MethodPost, "/v1/screenings", submit, s.submit},
-		{http.MethodGet, "/v1/screenings", read, s.listScreenings},
-		{http.MethodGet, "/v1/screenings/:id", read, s.getScreening},
-		{http.MethodGet, "/v1/screenings/:id/spec", read, s.getSpec},
-		{http.MethodPost, "/v1/gate/check", submit, s.checkGate},
-		{http.MethodGet, "/v1/reviews", queue, s.listReviews},
-		{http.MethodGet, "/v1/reviews/:id", queue, s.getReview},
-		{http.MethodPost, "/v1/reviews/:id/votes", vote, s.vote},
-		{http.MethodGet, "/v1/packs", packs, s.listPacks},
-		{http.MethodGet, "/v1/packs/:id", packs, s.getPack},
-		{http.MethodGet, "/livez", anybody, s.livez},
-		{http.MethodGet, "/readyz", anybody, s.readyz},
-		{http.MethodGet, "/metrics", anybody, s.metrics},
+		{method: http.MethodPost, path: "/v1/screenings", scopes: submit, handler: s.submit, query: []string{"dry_run", "gate"}},
+		{method: http.MethodGet, path: "/v1/screenings", scopes: read, handler: s.listScreenings, query: []string{"status", "run_ref", "limit", "cursor"}},
+		{method: http.MethodGet, path: "/v1/screenings/:id", scopes: read, handler: s.getScreening, query: []string{"wait"}, waits: true},
+		{method: http.MethodGet, path: "/v1/screenings/:id/spec", scopes: read, handler: s.getSpec},
+		{method: http.MethodPost, path: "/v1/gate/check", scopes: submit, handler: s.checkGate},
+		{method: http.MethodGet, path: "/v1/reviews", scopes: queue, handler: s.listReviews, query: []string{"all", "limit", "cursor"}},
+		{method: http.MethodGet, path: "/v1/reviews/:id", scopes: queue, handler: s.getReview},
+		{method: http.MethodPost, path: "/v1/reviews/:id/votes", scopes: vote, handler: s.vote},
+		{method: http.MethodPost, path: "/v1/corrections", scopes: correct, handler: s.correct},
+		{method: http.MethodGet, path: "/v1/corrections", scopes: example, handler: s.listCorrections},
+		{method: http.MethodGet, path: "/v1/corrections/:id", scopes: example, handler: s.getCorrection},
+		{method: http.MethodPost, path: "/v1/corrections/:id/status", scopes: curate, handler: s.judgeCorrection},
+		{method: http.MethodGet, path: "/v1/packs", scopes: packs, handler: s.listPacks},
+		{method: http.MethodGet, path: "/v1/packs/:id", scopes: packs, handler: s.getPack},
+		{method: http.MethodGet, path: "/livez", scopes: anybody, handler: s.livez},
+		{method: http.MethodGet, path: "/readyz", scopes: anybody, handler: s.readyz},
+		{method: http.MethodGet, path: "/metrics", scopes: anybody, handler: s.metrics},
 	}
 }
 
 // Open begins to serve a gate.
 func (s *Server) Open(g Gate) { s.gate.Store(&g) }
 
-// Drain makes /readyz say no, so that no new work is sent here.
-func (s *Server) Drain() { s.stopping.Store(true) }
+// Drain makes /readyz say no, so that no new work is sent here, and answers the
+// long polls with what they would have read.
+func (s *Server) Drain() { s.drain.Do(func() { close(s.stopping) }) }
+
+func (s *Server) isStopping() bool {
+	select {
+	case <-s.stopping:
+		return true
+	default:
+		return false
+	}
+}
 
 // Handler is the server as an http.Handler.
 func (s *Server) Handler() http.Handler { return s.echo }

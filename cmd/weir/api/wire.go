@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -116,7 +117,7 @@ func reply(c echo.Context, status int, v any) error {
 }
 
 // readBody takes the raw bytes of a request: they are hashed and kept as they are.
-func readBody(c echo.Context) ([]byte, error) {
+func (s *Server) readBody(c echo.Context) ([]byte, error) {
 	r := c.Request()
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return nil, errMediaType
@@ -133,11 +134,16 @@ func readBody(c echo.Context) ([]byte, error) {
 	default:
 		return nil, errMediaType
 	}
+	// A client that dribbles must not keep its slot until the connection's own limit.
+	// The error says that there is no connection, and so no client.
+	_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Now().Add(s.cfg.Timeout))
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, screening.MaxDocumentBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		return nil, errTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, errSlowBody
 	case err != nil:
 		return nil, errReadBody
 	}
@@ -146,7 +152,7 @@ func readBody(c echo.Context) ([]byte, error) {
 
 // decode reads a small JSON body strictly and checks its validate tags.
 func (s *Server) decode(c echo.Context, what string, v any) error {
-	body, err := readBody(c)
+	body, err := s.readBody(c)
 	if err != nil {
 		return err
 	}
@@ -197,8 +203,13 @@ const (
 	maxPage     = 500
 )
 
-// page reads limit and cursor.
+// page reads limit and cursor of a list whose ids are UUIDs.
 func page(c echo.Context) (limit int, after *review.Cursor, err error) {
+	return pageOf(c, isUUID)
+}
+
+// pageOf reads limit and cursor; valid tells an id of the list.
+func pageOf(c echo.Context, valid func(id string) bool) (limit int, after *review.Cursor, err error) {
 	limit = defaultPage
 	if text := c.QueryParam("limit"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
@@ -211,7 +222,7 @@ func page(c echo.Context) (limit int, after *review.Cursor, err error) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	at, id, ok := strings.Cut(string(raw), " ")
-	if err == nil && ok && isUUID(id) {
+	if err == nil && ok && valid(id) {
 		if t, err := time.Parse(time.RFC3339Nano, at); err == nil {
 			return limit, &review.Cursor{At: t, ID: id}, nil
 		}
