@@ -171,7 +171,9 @@ func serve(ctx context.Context, o serveOptions, log *slog.Logger) error {
 	work.Go(func() {
 		desk.RunExpiry(workCtx, time.Second, func(err error) { log.Warn("reviews not expired", "error", err) })
 	})
-	server.Open(api.Gate{Desk: desk, Keys: st, Ready: func(ctx context.Context) []string { return notReady(ctx, st) }})
+	watch := &exampleWatch{vocabulary: vocabulary, store: st, metrics: metrics, log: log}
+	work.Go(func() { watch.run(workCtx) })
+	server.Open(api.Gate{Desk: desk, Keys: st, Ready: func(ctx context.Context) []string { return notReady(ctx, st) }, Warnings: watch.warnings})
 	log.Info("ready", "address", listener.Addr().String())
 
 	var failed error

@@ -36,7 +36,11 @@ func (s *Server) readyz(c echo.Context) error {
 		return reply(c, http.StatusServiceUnavailable, map[string]any{"status": "not ready", "reasons": reasons})
 	}
 	v := g.Desk.Setup().Vocabulary
-	return reply(c, http.StatusOK, map[string]any{"status": "ready", "packs": v.Packs(),
+	warnings := []string{}
+	if g.Warnings != nil {
+		warnings = append(warnings, g.Warnings()...)
+	}
+	return reply(c, http.StatusOK, map[string]any{"status": "ready", "packs": v.Packs(), "warnings": warnings,
 		"unratified": v.Config().Unratified, "audit_only": v.Config().AuditOnly})
 }
 
@@ -69,6 +73,7 @@ type Metrics struct {
 	inFlight  *prometheus.GaugeVec
 	ready     prometheus.Gauge
 	mode      *prometheus.GaugeVec
+	disagrees prometheus.Gauge
 }
 
 // NewMetrics makes the metrics on a registry of their own.
@@ -123,6 +128,9 @@ func (m *Metrics) request(method, route string, status int, took time.Duration) 
 }
 
 func (m *Metrics) decided(o screening.Outcome) { m.decisions.WithLabelValues(o.String()).Inc() }
+
+// SetDisagreements shows how many coherent examples the packs disagree with.
+func (m *Metrics) SetDisagreements(n int) { m.disagrees.Set(float64(n)) }
 
 func (m *Metrics) setReady(ready bool) {
 	if ready {

@@ -27,6 +27,8 @@ type Gate struct {
 	Keys Keys
 	// Ready gives the reasons why the gate must not be used right now; nil = ready.
 	Ready func(ctx context.Context) []string
+	// Warnings gives what should be looked at although the gate works. May be nil.
+	Warnings func() []string
 }
 
 // Config tunes a Server.
