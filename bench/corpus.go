@@ -2,14 +2,17 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"go/scanner"
 	"go/token"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -31,7 +34,7 @@ func englishProse(size int) (string, error) {
 			return nil
 		}
 		src, err := os.ReadFile(path)
-		if err == nil {
+		if err == nil && !bytes.Contains(src[:min(len(src), 4096)], []byte("Code generated")) {
 			appendComments(&b, src)
 		}
 		return err
@@ -66,23 +69,31 @@ func appendComments(b *bytes.Buffer, src []byte) {
 	}
 }
 
-// phrasesLike are n different phrases of two to four words that the text has, mixed by its frequencies; a fiftieth is taken from the text as it is.
+// phrasesLike are n different phrases of two to four words that the text has, frequent ones more often; a fiftieth of
+// the phrases is taken from the text as it is.
 func phrasesLike(text string, n int) []string {
 	rng := rand.New(rand.NewPCG(3, 4))
 	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !isWordByte(byte(r)) })
+	count := map[string]int{}
+	for _, w := range fields {
+		if len(w) >= 3 && !strings.ContainsAny(w, "0123456789") {
+			count[w]++
+		}
+	}
+	ranked := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], cmp.Compare(a, b)) })
+	ranked = ranked[200:min(len(ranked), 20_000)] // words that carry a meaning, as those of a vocabulary of harms do
+	zipf := rand.NewZipf(rng, 1.1, 30, uint64(len(ranked)-1))
 	seen := make(map[string]bool, n)
 	var phrases []string
 	for len(phrases) < n {
-		k := 2 + rng.IntN(3)
-		pick := make([]string, k)
-		at := rng.IntN(len(fields) - k)
+		pick := make([]string, 2+rng.IntN(3))
+		at := rng.IntN(len(fields) - len(pick))
 		for j := range pick {
-			pick[j] = fields[at+j]
-			if len(phrases)%50 != 0 {
-				pick[j] = fields[rng.IntN(len(fields))]
+			if pick[j] = fields[at+j]; len(phrases)%50 != 0 {
+				pick[j] = ranked[zipf.Uint64()]
 			}
 		}
-		if p := strings.Join(pick, " "); len(p) >= 8 && !seen[p] {
+		if p := strings.Join(pick, " "); !seen[p] {
 			seen[p] = true
 			phrases = append(phrases, p)
 		}

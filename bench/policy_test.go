@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,79 +64,5 @@ func TestPolicySize(t *testing.T) {
 		if n := len(s.json); n < 4<<10 || n > 6<<10 {
 			t.Errorf("a spec has %d bytes", n)
 		}
-	}
-}
-
-func BenchmarkPolicy(b *testing.B) {
-	engines := must(newEngines())
-	specs := genSpecs(40)
-	if os.Getenv("DUMP") != "" {
-		os.WriteFile("/tmp/spec.json", specs[0].json, 0o644)
-	}
-	b.Run("opa/eval", func(b *testing.B) { benchOPA(b, engines.opa, specs) })
-	b.Run("opa-tuned/eval", func(b *testing.B) { benchOPA(b, engines.opaTuned, specs) })
-	b.Run("opa/decode", func(b *testing.B) {
-		for i := 0; b.Loop(); i++ {
-			must(engines.opa.decode(specs[i%len(specs)].json))
-		}
-	})
-	b.Run("cel/eval", func(b *testing.B) { benchCEL(b, engines.cel, specs) })
-	b.Run("cel-tuned/eval", func(b *testing.B) { benchCEL(b, engines.celTuned, specs) })
-	b.Run("cel/decode", func(b *testing.B) {
-		for i := 0; b.Loop(); i++ {
-			must(engines.cel.decode(specs[i%len(specs)].json))
-		}
-	})
-	var parsed []*screening.ParsedSpec
-	for _, s := range specs {
-		parsed = append(parsed, must(screening.ParseSpec(s.json)))
-	}
-	b.Run("weir/decide", func(b *testing.B) {
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			must(screening.Decide(parsed[i%len(specs)], engines.weir, day))
-		}
-	})
-	b.Run("weir/decide-clean", func(b *testing.B) {
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			must(screening.Decide(parsed[i%(len(specs)/2)*2], engines.weir, day))
-		}
-	})
-	b.Run("weir/classify-clean", func(b *testing.B) {
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			must(screening.Classify(parsed[i%(len(specs)/2)*2], engines.weir, day))
-		}
-	})
-	b.Run("weir/classify", func(b *testing.B) {
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			must(screening.Classify(parsed[i%len(specs)], engines.weir, day))
-		}
-	})
-	b.Run("weir/parse", func(b *testing.B) {
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			must(screening.ParseSpec(specs[i%len(specs)].json))
-		}
-	})
-}
-
-func benchOPA(b *testing.B, o *opaEngine, specs []genSpec) {
-	for i := 0; b.Loop(); i++ {
-		b.StopTimer()
-		v := must(o.decode(specs[i%len(specs)].json))
-		b.StartTimer()
-		must(o.eval(v))
-	}
-}
-
-func benchCEL(b *testing.B, c *celEngine, specs []genSpec) {
-	for i := 0; b.Loop(); i++ {
-		b.StopTimer()
-		v := must(c.decode(specs[i%len(specs)].json))
-		b.StartTimer()
-		must(c.eval(v))
 	}
 }

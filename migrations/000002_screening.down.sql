@@ -10,6 +10,7 @@ drop table vote;
 drop table review_panel;
 drop table review;
 drop table finding;
+drop table screening_party;
 drop table screening;
 drop table spec;
 

@@ -52,6 +52,15 @@ create index screening_by_run on screening (project, run_ref, created_at desc);
 create unique index screening_one_open_per_spec on screening (project, spec_sha256) where status = 'pending';
 create unique index screening_one_open_per_run on screening (project, run_ref) where status = 'pending';
 
+-- Who has a part in a screening: everybody who submitted its bytes, was submitted
+-- for, or owns it. They may read it, and none of them may review it.
+create table screening_party (
+    screening_id uuid        not null references screening,
+    name         text        not null,
+    since        timestamptz not null default now(),
+    primary key (screening_id, name)
+);
+
 -- The findings that lead to something. Upheld ones are in the decision bytes.
 create table finding (
     screening_id uuid not null references screening,

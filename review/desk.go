@@ -54,11 +54,11 @@ type Store interface {
 
 // ListQuery selects screenings. Zero fields do not restrict.
 type ListQuery struct {
-	Submitter string
-	Status    Status
-	RunRef    string
-	After     *Cursor
-	Limit     int
+	Party  string // has a part in it: submitted, was submitted for, or owns it
+	Status Status
+	RunRef string
+	After  *Cursor
+	Limit  int
 }
 
 // ReviewQuery selects reviews.
@@ -211,6 +211,16 @@ func (d *Desk) decide(ctx context.Context, p Principal, spec *screening.ParsedSp
 	}
 	if err := spec.Invalid(problems...); err != nil {
 		return nil, err
+	}
+	// A service's run belongs to the person it submits for, who may go on with it
+	// by hand. A person's claim to act for another gives no such right.
+	sub.AnswersFor = p.Subject
+	if setup.People.IsService(p.Subject) {
+		sub.AnswersFor = sub.OnBehalfOf
+	}
+	sub.Parties = []string{p.Subject, sub.Owner}
+	if sub.OnBehalfOf != "" {
+		sub.Parties = append(sub.Parties, sub.OnBehalfOf)
 	}
 	day, err := d.store.Today(ctx)
 	if err != nil {

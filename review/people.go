@@ -123,5 +123,11 @@ func (p *People) Subject(name string) (id string, ok bool) {
 	return name, p.service[name]
 }
 
+// now is who a kept name is today: people.yaml may have learnt an alias since.
+func (p *People) now(name string) string {
+	id, _ := p.Subject(name)
+	return id
+}
+
 // Members gives the person ids of a group, nil for an unknown group: nobody, not everybody.
 func (p *People) Members(group string) []string { return p.groups[group] }

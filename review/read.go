@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,13 +42,13 @@ func (d *Desk) Check(ctx context.Context, p Principal, spec screening.Digest256)
 	return Answer{Status: s.Status, Screening: s}, nil
 }
 
-// Screening reads one; submitters see their own.
+// Screening reads one; submitters see those they have a part in.
 func (d *Desk) Screening(ctx context.Context, p Principal, id string) (*Screening, error) {
 	if !p.May(ScopeSubmit) && !p.mayReadAll() {
 		return nil, ErrNotAllowed
 	}
 	s, err := d.store.Screening(ctx, p.Project, id)
-	if err == nil && !p.mayReadAll() && s.Submitter != d.subject(p) {
+	if err == nil && !p.mayReadAll() && !slices.Contains(s.Parties, d.subject(p)) {
 		return nil, ErrNotFound // whether it exists is not theirs to know
 	}
 	return s, err
@@ -65,7 +66,7 @@ func (d *Desk) Screenings(ctx context.Context, p Principal, q ListQuery) ([]*Scr
 		if !p.May(ScopeSubmit) {
 			return nil, ErrNotAllowed
 		}
-		q.Submitter = d.subject(p)
+		q.Party = d.subject(p)
 	}
 	return d.store.Screenings(ctx, p.Project, q)
 }

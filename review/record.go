@@ -33,6 +33,7 @@ type Screening struct {
 	Submitter       string
 	Owner           string
 	OnBehalfOf      string
+	Parties         []string // who submitted these bytes, was submitted for, or owns it
 	AsOf            screening.Day
 	Engine          string
 	Outcome         screening.Outcome
@@ -102,6 +103,8 @@ type Submission struct {
 	Spec            *screening.ParsedSpec
 	Owner           string // resolved person ids
 	OnBehalfOf      string
+	AnswersFor      string   // who may replace this run's spec besides the submitter
+	Parties         []string // submitter, owner and the person submitted for
 	Decision        *screening.Decision
 	DecisionJSON    []byte
 	PacksSHA256     screening.Digest256 // of the packs the decision names

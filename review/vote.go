@@ -87,7 +87,7 @@ func (d *Desk) cast(r *Review, now time.Time, person string, people *People, req
 	}
 	s := r.Screening
 	// Resolved again: people.yaml may have learnt an alias since they were kept.
-	if slices.ContainsFunc([]string{s.Submitter, s.Owner, s.OnBehalfOf}, func(name string) bool {
+	if slices.ContainsFunc(slices.Concat(s.Parties, []string{s.Submitter, s.Owner, s.OnBehalfOf}), func(name string) bool {
 		id, _ := people.Subject(name)
 		return id == person
 	}) {
@@ -126,7 +126,7 @@ func (d *Desk) cast(r *Review, now time.Time, person string, people *People, req
 	}
 	change := &Change{Actor: person, AdmissionPeriod: d.cfg.AdmissionPeriod}
 	for _, panel := range mine {
-		if slices.ContainsFunc(panel.Votes, func(v Vote) bool { return v.Person == person }) {
+		if slices.ContainsFunc(panel.Votes, func(v Vote) bool { return people.now(v.Person) == person }) {
 			return refuse(ErrConflict, "you voted on this already")
 		}
 		change.Votes = append(change.Votes, PanelVote{panel.Policy, panel.Group,
@@ -135,22 +135,24 @@ func (d *Desk) cast(r *Review, now time.Time, person string, people *People, req
 	switch {
 	case req.Choice == VoteBlock:
 		change.Outcome = VoteBlock
-	case quorate(r.Panels, mine):
+	case quorate(r.Panels, mine, people):
 		change.Outcome = VoteAdmit
 	}
 	return change, nil
 }
 
 // quorate reports whether one more admit vote in the given panels gives every
-// panel its quorum. Votes are one per person, so counting rows counts people.
-func quorate(panels, mine []Panel) bool {
+// panel its quorum. People are counted, by who they are now: a person that was
+// renamed has voted once.
+func quorate(panels, mine []Panel, people *People) bool {
 	for _, panel := range panels {
-		n := 0
+		admit := map[string]bool{}
 		for _, v := range panel.Votes {
 			if v.Choice == VoteAdmit {
-				n++
+				admit[people.now(v.Person)] = true
 			}
 		}
+		n := len(admit)
 		if slices.ContainsFunc(mine, func(m Panel) bool { return m.Policy == panel.Policy }) {
 			n++
 		}

@@ -36,6 +36,7 @@ type phraseFinder struct {
 	fold    []byte
 	skel    []byte
 	joined  []byte
+	scout   scout
 	strokes [2][]byte
 }
 
@@ -103,6 +104,9 @@ func (f *phraseFinder) search(text string) {
 		text = text[:maxTextBytes]
 	}
 	f.scan.symbols = false
+	if f.m.plain && f.plainASCII(text) {
+		return
+	}
 	f.pass(text)
 	if f.scan.saw && f.scan.spelled {
 		hiding := f.scan.hiding

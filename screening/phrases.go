@@ -125,6 +125,7 @@ type skeletonIndex struct {
 	known hashFilter
 	table hashTable // skeleton → list
 	list  []lookalike
+	words []phraseWord
 	// lengths has a bit for each length of the words that any ASCII word may look like: those with the digits 0 or 1
 	// and those of another script that pass for Latin. For all others few ASCII words matter (see suspicious).
 	lengths uint64
@@ -148,11 +149,18 @@ func (x *skeletonIndex) anyOf(n int) bool { return x.lengths&lengthBit(n) != 0 }
 
 func lengthBit(n int) uint64 { return 1 << min(n, 63) }
 
-func (x *skeletonIndex) find(skeleton uint64) uint32 {
+// find gives the list of the words with a skeleton, 0 if there are none but the word with the hash itself.
+func (x *skeletonIndex) find(skeleton, word uint64) uint32 {
 	if !x.known.has(skeleton) {
 		return 0
 	}
-	return x.table.get(skeleton)
+	list := x.table.get(skeleton)
+	if list != 0 {
+		if e := &x.list[list-1]; e.next == 0 && x.words[e.word].hash == word {
+			return 0
+		}
+	}
+	return list
 }
 
 // newPhraseMatcher compiles phrases. Errors are *phraseError, joined: one for each phrase that cannot be used.
@@ -315,7 +323,7 @@ func (m *phraseMatcher) addSkeletons() {
 		}
 	}
 	m.skels = newSkeletonIndex(len(keys))
-	m.skels.lengths = lengths
+	m.skels.lengths, m.skels.words = lengths, m.words
 	for _, k := range keys {
 		m.skels.add(k.key, k.word)
 	}

@@ -197,6 +197,9 @@ func (b *Bundle) InForce(reg *Registry, floor *Pack) error {
 		if err := CheckSeal(b.Pack, r.raw); err != nil {
 			bad("%v", err)
 		}
+		if len(r.FailureReasons) > 0 || slices.ContainsFunc(r.Gates, func(g Gate) bool { return !g.Passed }) {
+			bad("the report lists a gate that failed")
+		}
 		if r.PackID != b.Pack.ID || r.PackSHA256 != b.Pack.SHA256 {
 			bad("the pack was changed after it was ratified")
 		}

@@ -227,11 +227,14 @@ func isRegion(s string) bool {
 	return len(s) == 2 && 'A' <= s[0] && s[0] <= 'Z' && 'A' <= s[1] && s[1] <= 'Z'
 }
 
+// brailleBlank is a visible symbol by its category and blank to the eye.
+const brailleBlank = '\u2800'
+
 // IsBlank reports whether s has nothing a reader could see: only white space,
 // controls and invisible characters.
 func IsBlank(s string) bool {
 	for _, r := range s {
-		if unicode.IsGraphic(r) && !unicode.IsSpace(r) && !isIgnorable(r) {
+		if unicode.IsGraphic(r) && !unicode.IsSpace(r) && !unicode.IsMark(r) && !isIgnorable(r) && r != brailleBlank {
 			return false
 		}
 	}

@@ -120,7 +120,7 @@ run:
 		t.hash, t.start, t.end = hash, uint32(start), uint32(i)
 		t.unit, t.units, t.fold = uint32(at), uint16(used-at), uint32(len(s.folds))
 		if s.skels != nil && (shape&laneLetter != 0 && s.skels.anyOf(used-at) || used-at > 1 && shape.suspicious()) {
-			t.lookalikes = s.asciiLookalikes(at, used-at, shape&laneInner != 0)
+			t.lookalikes = s.asciiLookalikes(at, used-at, shape&laneInner != 0, hash)
 		}
 		s.gap, s.afterLong, s.afterSyll = 0, i-start >= minAbbreviated, false
 		switch c := text[i]; asciiClass[c] {

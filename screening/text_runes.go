@@ -216,7 +216,7 @@ func (s *textScan) flush() {
 	t.unit, t.units = uint32(w.unit), uint16(len(units))
 	t.fold, t.folds = uint32(w.fold), uint16(len(s.folds)-w.fold)
 	if s.skels != nil && letters && (w.end-w.start > 1 || s.skels.anyOf(1)) {
-		t.lookalikes = s.lookalikes(w.unit, len(units))
+		t.lookalikes = s.lookalikes(w.unit, len(units), t.hash)
 	}
 }
 

@@ -263,7 +263,7 @@ func (s *textScan) asciiToken(start, end int) {
 		shape |= asciiShape[s.text[k]]
 	}
 	if shape&(shapeUpper|shapeLower) != 0 && s.skels.anyOf(n) || n > 1 && suspicious(shape) {
-		t.lookalikes = s.asciiLookalikes(int(t.unit), n, shape&shapeInner != 0)
+		t.lookalikes = s.asciiLookalikes(int(t.unit), n, shape&shapeInner != 0, t.hash)
 	}
 }
 
@@ -296,11 +296,11 @@ func suspicious(shape uint8) bool {
 }
 
 // asciiLookalikes is lookalikes after marking strokes: a lower-case l amid capitals may stand for a capital I.
-func (s *textScan) asciiLookalikes(at, n int, innerCapital bool) uint32 {
+func (s *textScan) asciiLookalikes(at, n int, innerCapital bool, word uint64) uint32 {
 	if innerCapital {
 		markStrokes(s.units[at : at+n])
 	}
-	return s.lookalikes(at, n)
+	return s.lookalikes(at, n, word)
 }
 
 func markStrokes(units []byte) {
@@ -311,15 +311,15 @@ func markStrokes(units []byte) {
 	}
 }
 
-// lookalikes looks up the skeleton in n units.
-func (s *textScan) lookalikes(at, n int) uint32 {
+// lookalikes looks up the skeleton in n units, for words other than the one with the hash.
+func (s *textScan) lookalikes(at, n int, word uint64) uint32 {
 	if n > 0 && n <= 8 && at+8 <= len(s.units) {
 		if x := load8(s.units, at) << (64 - 8*n); isStrokelessByLanes(x) {
-			return s.skels.find(mixHash(0, strokelessLanes(x)))
+			return s.skels.find(mixHash(0, strokelessLanes(x)), word)
 		}
 	}
 	s.tmp = appendStrokeless(s.tmp[:0], s.units[at:at+n])
-	return s.skels.find(hashBytes(s.tmp))
+	return s.skels.find(hashBytes(s.tmp), word)
 }
 
 // nextToken makes room for one more token, for the caller to fill in place: copying one built elsewhere would wait for

@@ -20,6 +20,7 @@ const screeningColumns = `s.id::text, s.project, s.spec_sha256, s.canonical_sha2
 	     when s.status = 'pending' and r.due_at <= now() then 'expired'
 	     else s.status end,
 	s.decided_by, s.admitted_until, coalesce(s.superseded_by::text, ''), s.created_at,
+	array(select name from screening_party where screening_id = s.id order by name),
 	coalesce(r.id::text, ''), coalesce(r.state, ''), r.due_at`
 
 // screeningFrom joins the latest review of each screening.
@@ -32,7 +33,7 @@ func scanScreening(row pgx.CollectableRow) (*review.Screening, error) {
 	var asOf, outcome, reviewID, reviewState string
 	var dueAt *time.Time
 	err := row.Scan(&s.ID, &s.Project, &spec, &canonical, &s.RunRef, &s.Team, &s.Submitter, &s.Owner, &s.OnBehalfOf, &asOf,
-		&s.Engine, &outcome, &s.Decision, &s.Status, &s.DecidedBy, &s.AdmittedUntil, &s.SupersededBy, &s.CreatedAt,
+		&s.Engine, &outcome, &s.Decision, &s.Status, &s.DecidedBy, &s.AdmittedUntil, &s.SupersededBy, &s.CreatedAt, &s.Parties,
 		&reviewID, &reviewState, &dueAt)
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (s *Store) ScreeningOfSpec(ctx context.Context, project string, spec screen
 
 // Screenings lists the newest first, after q.After.
 func (s *Store) Screenings(ctx context.Context, project string, q review.ListQuery) ([]*review.Screening, error) {
-	args := pgx.StrictNamedArgs{"project": project, "submitter": q.Submitter, "status": string(q.Status), "run_ref": q.RunRef,
+	args := pgx.StrictNamedArgs{"project": project, "party": q.Party, "status": string(q.Status), "run_ref": q.RunRef,
 		"at": time.Time{}, "id": "ffffffff-ffff-ffff-ffff-ffffffffffff", "first": q.After == nil, "limit": q.Limit}
 	if q.After != nil {
 		args["at"], args["id"] = q.After.At, q.After.ID
@@ -77,7 +78,7 @@ func (s *Store) Screenings(ctx context.Context, project string, q review.ListQue
 	rows, err := s.pool.Query(ctx, `select `+screeningColumns+screeningFrom+`
 		where s.project = @project
 		  and (@first or (s.created_at, s.id) < (@at::timestamptz, @id::uuid))
-		  and (@submitter = '' or s.submitter = @submitter)
+		  and (@party = '' or exists (select from screening_party where screening_id = s.id and name = @party))
 		  and (@run_ref = '' or s.run_ref = @run_ref)
 		  and (@status = '' or @status = case when s.status = 'admitted' and s.admitted_until <= now() then 'expired'
 			when s.status = 'pending' and r.due_at <= now() then 'expired' else s.status end)

@@ -246,6 +246,8 @@ func submitArgs(id uuid.UUID, sub *review.Submission, baseURL string) (pgx.Stric
 		"admission_seconds": sub.AdmissionPeriod.Seconds(),
 		"review":            reviewID.String(), "base_url": baseURL,
 	}
+	args["parties"] = sub.Parties
+	args["answers_for"] = sub.AnswersFor
 	if sub.IdempotencyKey != nil {
 		args["key"] = sub.IdempotencyKey[:]
 	}
@@ -328,7 +330,7 @@ with replay as (
 	union all select id from human_block
 	limit 1
 ), rival as ( -- what else is alive under this run_ref
-	select id, submitter from screening
+	select id, submitter, coalesce(nullif(on_behalf_of, ''), submitter) as answers_for from screening
 	where project = @project::text and run_ref = @run_ref::text and spec_sha256 <> @spec::bytea
 	  and (status = 'pending' or status = 'admitted' and admitted_until > now())
 ), verdict as (
@@ -337,7 +339,7 @@ with replay as (
 		when exists (select from replay) then 'existing'
 		when exists (select from answering) then 'existing'
 		when exists (select from latest where status in ('pending', 'expired')) then 'review_expired'
-		when exists (select from rival where submitter <> @submitter::text) then 'run_ref_taken'
+		when exists (select from rival where submitter <> @submitter::text and answers_for <> @answers_for::text) then 'run_ref_taken'
 		when @as_of::date <> (now() at time zone 'utc')::date then 'day_changed'
 		else 'new' end as says,
 	coalesce((select screening_id from replay), (select id from answering), @id::uuid) as id
@@ -349,11 +351,16 @@ with replay as (
 	on conflict do nothing
 ), new_screening as (
 	insert into screening (id, project, spec_sha256, canonical_sha256, run_ref, team, submitter, owner, on_behalf_of, as_of,
-		engine, outcome, decision, packs_sha256, findings_sha256, status, decided_by, admitted_until)
+		engine, outcome, decision, packs_sha256, findings_sha256, status, decided_by, admitted_until, created_at)
 	select @id::uuid, @project::text, @spec::bytea, @canonical::bytea, @run_ref::text, @team::text, @submitter::text, @owner::text,
 		@on_behalf_of::text, @as_of::date, @engine::text, @outcome::text, @decision::bytea, @packs::bytea, @findings::bytea,
-		@status::text, 'packs', case when @status::text = 'admitted' then now() + make_interval(secs => @admission_seconds::double precision) end
+		@status::text, 'packs', case when @status::text = 'admitted' then now() + make_interval(secs => @admission_seconds::double precision) end,
+		clock_timestamp() -- not the transaction's start: the latest is the one that got the locks last
 	from go
+), new_party as (
+	insert into screening_party (screening_id, name)
+	select v.id, p.name from verdict v, unnest(@parties::text[]) as p(name) where v.says in ('new', 'existing')
+	on conflict do nothing
 ), new_finding as (
 	insert into finding (screening_id, term, pack, state, cause, effect, severity, causing)
 	select @id::uuid, f.* from go, unnest(@f_term::text[], @f_pack::text[], @f_state::text[], @f_cause::text[],
@@ -378,7 +385,8 @@ with replay as (
 	group by r.id, r.version, r.due_at, e.endpoint
 ), superseded as (
 	update screening set status = 'superseded', superseded_by = @id::uuid, admitted_until = null, changed_at = now()
-	where id in (select id from rival) and status in ('pending', 'admitted') and exists (select from go)
+	where (id in (select id from rival) or project = @project::text and spec_sha256 = @spec::bytea and status = 'admitted')
+	  and status in ('pending', 'admitted') and exists (select from go)
 	returning id, outcome, spec_sha256
 ), closed_review as (
 	update review r set state = 'superseded', closed_at = now(), version = version + 1

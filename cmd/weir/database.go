@@ -60,11 +60,7 @@ func (d *database) close(ctx context.Context) error {
 	if d.private == nil {
 		return nil
 	}
-	err := os.Remove(filepath.Join(d.dir, dsnFile))
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, d.private.Stop(ctx))
+	return d.private.Stop(ctx)
 }
 
 // died is closed when the private server ends; nil, and so never, for others.

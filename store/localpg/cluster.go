@@ -194,10 +194,10 @@ func (s *Server) command(ctx context.Context, name, dir string, args ...string) 
 	cmd.Stdout, cmd.Stderr = &s.output, &s.output
 	cmd.SysProcAttr = s.account.sysProcAttr()
 	cmd.WaitDelay = 5 * time.Second // for a grandchild that keeps our pipe open
-	for _, kv := range os.Environ() {
-		// PGDATA, PGPORT, PGOPTIONS and friends are about somebody else's server, and DATABASE_URL holds a password.
-		if !strings.HasPrefix(kv, "PG") && !strings.HasPrefix(kv, "DATABASE_URL=") {
-			cmd.Env = append(cmd.Env, kv)
+	// The account that runs the server can read its environment, and ours holds secrets: only what a program needs goes on.
+	for _, name := range []string{"PATH", "TZ", "TMPDIR", "LD_LIBRARY_PATH"} {
+		if v, ok := os.LookupEnv(name); ok {
+			cmd.Env = append(cmd.Env, name+"="+v)
 		}
 	}
 	cmd.Env = append(cmd.Env, "LC_ALL=C")

@@ -89,11 +89,13 @@ func NewMetrics() *Metrics {
 			Help: "Webhook attempts, by endpoint and failure class; delivered has class none."}, []string{"endpoint", "class"}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_requests_in_flight",
 			Help: "Requests under way: working, or waiting for a decision (long polls)."}, []string{"kind"}),
+		disagrees: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_example_disagreements",
+			Help: "Coherent reviewed examples that the packs in force disagree with."}),
 		ready: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_ready", Help: "1 when /readyz says yes."}),
 		mode: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_mode",
 			Help: "1 for each special mode in use: unratified, audit_only."}, []string{"mode"}),
 	}
-	m.registry.MustRegister(m.requests, m.decisions, m.attempts, m.inFlight, m.ready, m.mode,
+	m.registry.MustRegister(m.requests, m.decisions, m.attempts, m.inFlight, m.disagrees, m.ready, m.mode,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, o := range []screening.Outcome{screening.OutcomeAdmit, screening.OutcomeEscalate, screening.OutcomeBlock} {
 		m.decisions.WithLabelValues(o.String())

@@ -389,7 +389,7 @@ func TestMetrics(t *testing.T) {
 		`weir_request_seconds_count{method="GET",route="/v1/screenings/:id",status="404"} 1`,
 		`weir_request_seconds_count{method="GET",route="unknown",status="404"} 1`,
 		`weir_request_seconds_count{method="other",route="/v1/screenings",status="405"} 5`,
-		`weir_requests_in_flight{kind="working"} 0`, `weir_ready 1`, `weir_mode{mode="unratified"} 0`, `weir_mode{mode="audit_only"} 0`,
+		`weir_requests_in_flight{kind="working"} 0`, `weir_example_disagreements 0`, `weir_ready 1`, `weir_mode{mode="unratified"} 0`, `weir_mode{mode="audit_only"} 0`,
 		`go_goroutines`, `process_resident_memory_bytes`,
 	} {
 		if !strings.Contains(text, want) {

@@ -121,7 +121,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodGet, path: "/v1/reviews/:id", scopes: queue, handler: s.getReview},
 		{method: http.MethodPost, path: "/v1/reviews/:id/votes", scopes: vote, handler: s.vote},
 		{method: http.MethodPost, path: "/v1/corrections", scopes: correct, handler: s.correct},
-		{method: http.MethodGet, path: "/v1/corrections", scopes: example, handler: s.listCorrections},
+		{method: http.MethodGet, path: "/v1/corrections", scopes: example, handler: s.listCorrections, query: []string{"status", "limit", "cursor"}},
 		{method: http.MethodGet, path: "/v1/corrections/:id", scopes: example, handler: s.getCorrection},
 		{method: http.MethodPost, path: "/v1/corrections/:id/status", scopes: curate, handler: s.judgeCorrection},
 		{method: http.MethodGet, path: "/v1/packs", scopes: packs, handler: s.listPacks},

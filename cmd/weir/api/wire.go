@@ -263,11 +263,14 @@ func isUUID(s string) bool {
 }
 
 func boolParam(c echo.Context, name string) (bool, error) {
+	if !c.QueryParams().Has(name) {
+		return false, nil
+	}
 	switch c.QueryParam(name) {
-	case "", "false":
+	case "false":
 		return false, nil
 	case "true":
 		return true, nil
 	}
-	return false, fmt.Errorf("%w: %s must be true or false", errBadParam, name)
+	return false, fmt.Errorf("%w: %s must be true or false", errBadParam, name) // also when it is empty: a variable was not set
 }
