@@ -1,6 +1,9 @@
 package screening
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // tagSet has a bit for each tag.
 type tagSet uint32
@@ -10,6 +13,11 @@ type tagRow struct {
 	worse, unknown, better tagSet
 	// hint: prose or inference speaks for the worse state. It may raise an escalation and never clears anything.
 	hint tagSet
+}
+
+// isPart reports whether a scope names less than the whole.
+func isPart(scope string) bool {
+	return !IsBlank(scope) && !strings.EqualFold(strings.TrimSpace(scope), "whole")
 }
 
 func (r *tagRow) known() tagSet { return r.worse | r.unknown | r.better }
@@ -72,7 +80,7 @@ func tagLevel(statements []Disclosure) (r tagRow) {
 			}
 		case s == worse:
 			r.worse |= bit
-		case s == unknownState:
+		case s == unknownState, s != notAssessed && isPart(d.Scope): // what clears a part leaves the rest open
 			r.unknown |= bit
 		case s != notAssessed:
 			r.better |= bit

@@ -166,15 +166,28 @@ func (t *compiledTerm) answer(e *evaluation) answer {
 // upheld. A spec without a data set cannot uphold anything about its data.
 func (t *compiledTerm) overInputs(e *evaluation) answer {
 	worst := no
-	for i, kind := range e.inputKinds {
-		if t.over&kind != 0 {
-			worst = max(worst, t.clause.value(e, i))
-		}
+	for i := range e.inputKinds {
+		worst = max(worst, t.at(e, i))
 	}
 	if worst == no && !e.hasDataset {
 		return e.detailed(openFor(CauseNoEvidence), detail{noDataset: true})
 	}
 	return answer{result: valueResults[worst], value: worst}
+}
+
+// at is what the term finds at one input; no where it does not look. A kind that
+// it does not ask about is not excused either: there it looks as soon as one of
+// its tags is stated for the worse, or as not known.
+func (t *compiledTerm) at(e *evaluation, i int) value {
+	kind := e.inputKinds[i]
+	if (t.over|t.ifStated)&kind == 0 {
+		return no
+	}
+	v := t.clause.value(e, i)
+	if row := &e.tags[i+1]; v == silent && t.over&kind == 0 && (row.worse|row.unknown)&t.tags == 0 {
+		return no
+	}
+	return v
 }
 
 func (e *evaluation) detailed(r result, d detail) answer {

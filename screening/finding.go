@@ -123,11 +123,8 @@ func (t *compiledTerm) explainSpec(e *evaluation, v value, f *Finding) {
 
 func (t *compiledTerm) explainInputs(e *evaluation, f *Finding) {
 	var reasons []string
-	for i, kind := range e.inputKinds {
-		if t.over&kind == 0 {
-			continue
-		}
-		v := t.clause.value(e, i)
+	for i := range e.inputKinds {
+		v := t.at(e, i)
 		if v == no {
 			continue
 		}

@@ -31,7 +31,8 @@ func licenseRestrictionsFact(f *facts, i int) fact {
 func (f *facts) license(i int) *licenseTerms {
 	t := &f.licenses[i]
 	if t.open.key == "" {
-		*t = f.input(i).License.read()
+		in := f.input(i)
+		*t = in.License.read(in.Lineage)
 	}
 	return t
 }
@@ -45,32 +46,50 @@ type licenseTerms struct {
 	open         place    // in the input, of the first statement not understood
 }
 
-func (l *License) read() licenseTerms {
+// read sums up everything that is said of a licence: what the entries declare, in
+// SPDX, in the source's words and by URL, what a person concluded, and what the
+// parents that are named here come with.
+func (l *License) read(lineage *Lineage) licenseTerms {
 	t := licenseTerms{stated: len(l.Declared) > 0 || l.Concluded != "" || len(l.Restrictions) > 0, open: place{key: "/license"}}
 	set := restrictionsOf(l.Restrictions...)
 	understood, settled := 0, true
-	add := func(b branches) bool {
-		if b == nil {
-			return false
+	parts := map[string]bool{} // one part alone says nothing of the rest; two divide the whole
+	for i := range l.Declared {
+		d := l.Declared[i].read()
+		set |= d.restrictions
+		if !d.understood || d.contradicts {
+			if t.open.key == "/license" {
+				t.open = place{key: "/license/declared", nth: i + 1}
+			}
+			continue
 		}
-		shared, one := b.shared()
-		set |= shared
-		settled = settled && one
 		understood++
-		return true
-	}
-	for i, d := range l.Declared {
-		if !add(d.branches()) && t.open.key == "/license" {
-			t.open = place{key: "/license/declared", nth: i + 1}
+		settled = settled && d.settled
+		if scope := l.Declared[i].Scope; isPart(scope) {
+			parts[scope] = true
+		} else {
+			parts["whole"], parts["rest"] = true, true
 		}
 	}
-	t.identified = understood > 0 && understood == len(l.Declared)
-	// A person's conclusion settles a declared licence that could not be read or
-	// leaves a choice, but takes no restriction away.
+	t.identified = understood > 0 && understood == len(l.Declared) && len(parts) > 1
+	// A person's conclusion settles a declared licence that could not be read,
+	// leaves a choice or contradicts itself, but takes no restriction away.
 	if stands(l.Concluded) {
-		settled = true
-		if t.identified = add(readExpression(l.Concluded)); !t.identified {
+		shared, one, ok := readExpression(l.Concluded).sum()
+		set |= shared
+		settled = one
+		if t.identified = ok; !ok {
 			t.open = place{key: "/license/concluded"}
+		}
+	}
+	if lineage != nil {
+		for _, refs := range [][]LineageRef{lineage.DerivedFrom, lineage.BaseModels, lineage.GeneratedByModels} {
+			for _, ref := range refs {
+				if stands(ref.License) {
+					shared, _, _ := readExpression(licenseAlias(ref.License)).sum()
+					set |= shared
+				}
+			}
 		}
 	}
 	t.restrictions = set.codes()
@@ -78,24 +97,40 @@ func (l *License) read() licenseTerms {
 	return t
 }
 
-func (d *DeclaredLicense) branches() branches {
-	if b := commonLicenses()[d.SPDX]; b != nil {
-		return b
-	}
-	return readExpression(d.expression())
+// declaredTerms is what one entry comes to.
+type declaredTerms struct {
+	restrictions restrictionSet
+	understood   bool
+	settled      bool
+	contradicts  bool
 }
 
-// expression is the licence as an SPDX expression, as far as its source gives one.
-func (d *DeclaredLicense) expression() string {
+// read looks at all three ways in which an entry can name its licence. They have
+// to agree; a contradiction is not understood, and its restrictions add up.
+func (d *DeclaredLicense) read() (t declaredTerms) {
+	if b := commonLicenses()[d.SPDX]; b != nil && d.Raw == "" && d.URL == "" { // nearly all
+		set, one, _ := b.sum()
+		return declaredTerms{restrictions: set, understood: true, settled: one}
+	}
+	t.settled = true
+	var agreed restrictionSet
 	for _, text := range []string{d.SPDX, d.Raw, d.URL} {
-		if len(text) > maxExpressionBytes {
-			return text // no expression, whatever it says
+		if !stands(text) {
+			continue
 		}
-		if stands(text) {
-			return licenseAlias(text)
+		set, one, ok := readExpression(licenseAlias(text)).sum()
+		t.restrictions |= set
+		switch {
+		case !ok && text == d.SPDX:
+			return t // an expression that is given as one has to be understood
+		case !ok: // words and addresses are often more than a licence
+		case !t.understood:
+			t.understood, t.settled, agreed = true, one, set
+		case set != agreed || one != t.settled:
+			t.contradicts = true
 		}
 	}
-	return ""
+	return t
 }
 
 var spaces = regexp.MustCompile(`\s+`)

@@ -35,8 +35,8 @@ var restrictionLists = func() (lists [1 << 8][]string) {
 
 // branches are the ways to comply with a licence expression, each as the
 // restrictions that come with it. A way that another one makes needless is left
-// out, so a long expression has no more of them than there are sets. None = no
-// way is understood.
+// out, so a long expression has no more of them than there are sets. None = it is
+// no expression at all.
 type branches []restrictionSet
 
 // or gives the ways of either.
@@ -62,14 +62,27 @@ func (b branches) and(other branches) (out branches) {
 	return out
 }
 
-// shared is what every way comes with. It is all there is to say only if there
-// is one way: of "CC-BY-NC-4.0 OR CC-BY-SA-4.0" nobody knows which was taken.
-func (b branches) shared() (set restrictionSet, settled bool) {
+// unknownLicense is the way of a licence that is not understood.
+var unknownLicense = restrictionsOf("unknown")
+
+// sum is what an expression comes to: the restrictions that every way comes with,
+// whether that is all there is to say, and whether it is understood. Of
+// "CC-BY-NC-4.0 OR CC-BY-SA-4.0" nobody knows which was taken. A way through a
+// licence that is not understood is none, but what an understood part of it asks
+// is asked all the same.
+func (b branches) sum() (set restrictionSet, settled, understood bool) {
+	known := slices.DeleteFunc(slices.Clone(b), func(s restrictionSet) bool { return s&unknownLicense != 0 })
+	if understood = len(known) > 0; understood {
+		b = known
+	}
+	if len(b) == 0 {
+		return 0, false, false
+	}
 	set = ^restrictionSet(0)
 	for _, s := range b {
 		set &= s
 	}
-	return set, len(b) == 1
+	return set &^ unknownLicense, len(b) == 1, understood
 }
 
 var brackets = strings.NewReplacer("(", " ( ", ")", " ) ")
@@ -81,7 +94,7 @@ const maxExpressionBytes = 1024
 var commonLicenses = sync.OnceValue(func() map[string]branches {
 	known := map[string]branches{}
 	for _, id := range slices.Concat(spdxlicenses.GetLicenses(), spdxlicenses.GetDeprecated()) {
-		if oneLicense(id) != nil {
+		if knownLicense(id) != nil {
 			known[id] = readExpression(licenseAlias(id))
 		}
 	}
@@ -89,8 +102,7 @@ var commonLicenses = sync.OnceValue(func() map[string]branches {
 })
 
 // readExpression reads an SPDX licence expression: OR is any, AND is all, ids
-// and operators in any case. A text that is not one has no branches, and neither
-// has one whose every way needs a licence that is not understood.
+// and operators in any case. A text that is not one has no branches.
 func readExpression(text string) branches {
 	if len(text) > maxExpressionBytes {
 		return nil
@@ -154,15 +166,23 @@ func (p *expressionParser) one() branches {
 	}
 	if p.take("WITH") {
 		if known, _ := spdxlicenses.IsException(p.next()); !known {
-			return nil
+			return oneLicense(id).and(branches{unknownLicense})
 		}
 	}
 	return oneLicense(id)
 }
 
-// oneLicense knows the data and model licences that occur in practice. An id
-// outside them is not understood, and what is not understood is never allowed.
+// oneLicense gives the ways of one id; an id outside knownLicense is not
+// understood, and what is not understood is never allowed.
 func oneLicense(id string) branches {
+	if b := knownLicense(id); b != nil {
+		return b
+	}
+	return branches{unknownLicense}
+}
+
+// knownLicense knows the data and model licences that occur in practice.
+func knownLicense(id string) branches {
 	id = strings.TrimSuffix(id, "+") // or any later version
 	known, name := spdxlicenses.IsActiveLicense(id)
 	if !known {

@@ -49,7 +49,8 @@ type Term struct {
 	Description string      `json:"description,omitzero"`
 	Severity    string      `json:"severity,omitzero"` // low, medium, high or critical
 	References  []Reference `json:"references,omitzero"`
-	Over        []string    `json:"over,omitzero"` // input kinds it is checked on; empty = the spec as a whole
+	Over        []string    `json:"over,omitzero"`      // input kinds it is checked on; empty = the spec as a whole
+	IfStated    []string    `json:"if_stated,omitzero"` // further kinds, where it asks for nothing: checked only where one of its tags is stated for the worse or as not known, or a text hints at it
 	ViolatedIf  *clauseNode `json:"violated_if,omitzero"`
 	Predicate   string      `json:"predicate,omitzero"`  // name of a registered predicate
 	Structural  string      `json:"structural,omitzero"` // where it is enforced instead, for what no spec can show
@@ -237,6 +238,16 @@ func (t *Term) check(ps *problems, at string, layer Layer, reg *Registry) {
 	for i, k := range t.Over {
 		if !slices.Contains(inputKinds, k) {
 			bad("over/"+strconv.Itoa(i), "must be one of %s", oneOf(inputKinds))
+		}
+	}
+	for i, k := range t.IfStated {
+		switch at := "if_stated/" + strconv.Itoa(i); {
+		case !slices.Contains(inputKinds, k):
+			bad(at, "must be one of %s", oneOf(inputKinds))
+		case slices.Contains(t.Over, k):
+			bad(at, "is in over already")
+		case len(t.Over) == 0:
+			bad(at, "goes with over; without it the term is about the spec as a whole")
 		}
 	}
 }

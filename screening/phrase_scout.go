@@ -6,56 +6,117 @@ import "math/bits"
 // words sixty-four bytes at a time and only asks of each word whether a phrase can begin there; the search proper looks
 // at those places alone. Where it cannot tell words by the byte it gives up, and the search goes through the text.
 
+// scoutIndex tells whether a phrase may begin with a word, or with two. It takes words by their first and last letters:
+// that is no more than a guess, but costs less than a hash of them all.
+type scoutIndex struct{ pairs, singles hashFilter }
+
+func newScoutIndex(m *phraseMatcher) scoutIndex {
+	singles := 0
+	for _, e := range m.entries {
+		if e.words == 1 {
+			singles++
+		}
+	}
+	x := scoutIndex{newHashFilter(len(m.entries) - singles), newHashFilter(singles)}
+	for p := range m.entries {
+		words := m.phraseWords(p)
+		first := m.fold(words[0])
+		if len(words) == 1 {
+			x.singles.add(scoutPair(0, slowScoutKey(first, 0, len(first))))
+			continue
+		}
+		second := m.fold(words[1])
+		x.pairs.add(scoutPair(slowScoutKey(first, 0, len(first)), slowScoutKey(second, 0, len(second))))
+	}
+	return x
+}
+
+// scoutKey takes a word of at least one letter by its first eight and its last eight, in lower case.
+func scoutKey(text string, start, end int) uint64 {
+	if start+8 > len(text) || end < 8 {
+		return slowScoutKey(text, start, end)
+	}
+	shift := uint(max(0, 8*(8-(end-start)))) & 63
+	head := (load8(text, start) | 0x20*lanes) << shift >> shift
+	tail := (load8(text, end-8) | 0x20*lanes) >> shift
+	return head + bits.RotateLeft64(tail, 21)
+}
+
+func slowScoutKey(text string, start, end int) uint64 {
+	n := min(end-start, 8)
+	var head, tail uint64
+	for i := range n {
+		head |= uint64(text[start+i]|0x20) << (8 * i)
+		tail |= uint64(text[end-n+i]|0x20) << (8 * i)
+	}
+	return head + bits.RotateLeft64(tail, 21)
+}
+
+func scoutPair(first, second uint64) uint64 { return mixHash(bits.RotateLeft64(first, 32), second) }
+
 // scoutChunk is how much text is cut into words before they are looked at.
 const scoutChunk = 4096
 
 // scout is the room for the words of a chunk.
 type scout struct {
-	starts, ends [scoutChunk/2 + 1]uint32
-	places       []uint32 // where phrases may begin
+	starts, ends [scoutChunk/2 + gateBlock]uint32
+	places       []scoutPlace
 }
+
+// scoutPlace is where a phrase may begin: at the word from start, and the next one if to is not 0.
+type scoutPlace struct{ start, end, next, to uint32 }
 
 // plainASCII searches a text in its plain form and reports whether that was possible.
 func (f *phraseFinder) plainASCII(text string) bool {
-	w := &f.scout
-	w.places = w.places[:0]
+	w, m := &f.scout, f.m
 	cut := wordCutter{text: text}
-	var last, lastStart = uint64(0), uint32(0)
-	m := f.m
-	pairs := m.pairs
+	var last uint64
+	var lastStart, lastEnd uint32
+	pairs := m.scouts.pairs
 	for !cut.done() {
 		n, ok := cut.chunk(w)
 		if !ok {
+			f.forget()
 			return false
 		}
+		w.places = w.places[:0]
+		ends := w.ends[:n]
 		for k, start := range w.starts[:n] {
-			word := hashWord(text, int(start), int(w.ends[k]))
-			if pairs.has(nextNode(firstNode(last), word)) && last != 0 {
-				w.places = append(w.places, lastStart)
-			} else if m.hasSingle && last != 0 && m.single.has(firstNode(last)) {
-				w.places = append(w.places, lastStart)
+			end := ends[k]
+			key := scoutKey(text, int(start), int(end))
+			if pairs.has(scoutPair(last, key)) {
+				w.places = append(w.places, scoutPlace{lastStart, lastEnd, start, end})
 			}
-			last, lastStart = word, start
+			if m.hasSingle && m.scouts.singles.has(scoutPair(0, key)) {
+				w.places = append(w.places, scoutPlace{start: start, end: end})
+			}
+			last, lastStart, lastEnd = key, start, end
 		}
-	}
-	if m.hasSingle && last != 0 && m.single.has(firstNode(last)) {
-		w.places = append(w.places, lastStart)
-	}
-	for _, at := range w.places {
-		f.scan.reset(text)
-		f.scan.pos = int(at)
-		f.scan.fill(m.reach)
-		f.match(1)
+		for _, at := range w.places {
+			if m.begins(text, at) {
+				f.scan.reset(text)
+				f.scan.pos = int(at.start)
+				f.scan.fill(m.wordReach)
+				f.match(1)
+			}
+		}
 	}
 	return true
 }
 
-// hashWord is hashASCII for a word of a text that mostly goes on behind it.
-func hashWord(text string, start, end int) uint64 {
-	if n := end - start; n < 8 && start+8 <= len(text) {
-		return mixHash(0, (load8(text, start)|0x20*lanes)<<(64-8*n))
+// begins reports whether the words at a place are those of the trie.
+func (m *phraseMatcher) begins(text string, at scoutPlace) bool {
+	node := firstNode(hashASCII(text, int(at.start), int(at.end)))
+	if at.to != 0 {
+		node = nextNode(node, hashASCII(text, int(at.next), int(at.to)))
 	}
-	return hashASCII(text, start, end)
+	return m.trie.get(node) != 0
+}
+
+// forget drops the hits of the field.
+func (f *phraseFinder) forget() {
+	f.clearCounts()
+	f.hits = f.hits[:f.from]
 }
 
 // wordCutter finds the words of a text.
@@ -89,14 +150,8 @@ func (c *wordCutter) chunk(w *scout) (n int, ok bool) {
 			return 0, false
 		}
 		before := words<<1 | c.inWord
-		for starts := words &^ before; starts != 0; starts &= starts - 1 {
-			w.starts[open] = uint32(c.at + bits.TrailingZeros64(starts))
-			open++
-		}
-		for ends := before &^ words; ends != 0; ends &= ends - 1 {
-			w.ends[n] = uint32(c.at + bits.TrailingZeros64(ends))
-			n++
-		}
+		open += appendBits(w.starts[open:], words&^before, c.at)
+		n += appendBits(w.ends[n:], before&^words, c.at)
 		c.inWord = words >> 63
 	}
 	if c.at >= len(c.text) && c.inWord != 0 { // the text ends in a word
@@ -108,6 +163,20 @@ func (c *wordCutter) chunk(w *scout) (n int, ok bool) {
 		c.start = w.starts[n]
 	}
 	return n, true
+}
+
+// appendBits writes the places of the bits of a block and gives their number. It writes eight at a time, also beyond
+// the last one: how many there are is hard to foresee for a processor too.
+func appendBits(dst []uint32, set uint64, at int) int {
+	n := bits.OnesCount64(set)
+	for ; set != 0; dst = dst[8:] {
+		to := (*[8]uint32)(dst)
+		for i := range to {
+			to[i] = uint32(at + bits.TrailingZeros64(set))
+			set &= set - 1
+		}
+	}
+	return n
 }
 
 // asciiWords has a bit for each of 64 bytes that belongs to a word. ascii: all are.

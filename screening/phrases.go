@@ -100,10 +100,12 @@ type phraseMatcher struct {
 	headKnown  hashFilter
 	speltTwins []uint32
 
-	gate *phraseGate // nil: every text is searched
+	gate   *phraseGate // nil: every text is searched
+	scouts scoutIndex
 
 	hasSingle, hasSpelled bool
-	reach                 int // tokens a hit may take
+	reach                 int // tokens a hit may take, and one more
+	wordReach             int // the same for hits of whole words
 	hitLimit              int
 	plain                 bool      // leave out skeletons and spelled-out forms; only measurements do
 	scratch               sync.Pool // *phraseFinder
@@ -166,7 +168,7 @@ func (x *skeletonIndex) find(skeleton, word uint64) uint32 {
 // newPhraseMatcher compiles phrases. Errors are *phraseError, joined: one for each phrase that cannot be used.
 // Phrases may repeat; each reports its own hits.
 func newPhraseMatcher(phrases []string) (*phraseMatcher, error) {
-	m := &phraseMatcher{texts: slices.Clone(phrases), reach: 2, hitLimit: maxHits}
+	m := &phraseMatcher{texts: slices.Clone(phrases), wordReach: 2, hitLimit: maxHits}
 	b := phraseBuilder{m: m, ids: make(map[string]uint32)}
 	b.scan.setTable(textTable())
 	var errs []error
@@ -179,7 +181,7 @@ func newPhraseMatcher(phrases []string) (*phraseMatcher, error) {
 		return nil, errors.Join(errs...)
 	}
 	b.index()
-	m.gate = newPhraseGate(m)
+	m.gate, m.scouts = newPhraseGate(m), newScoutIndex(m)
 	m.scratch.New = func() any { return newPhraseFinder(m) }
 	return m, nil
 }
@@ -241,7 +243,7 @@ func (b *phraseBuilder) index() {
 		if e.words == 1 {
 			singles++
 		}
-		m.reach = max(m.reach, int(e.words)+1)
+		m.wordReach = max(m.wordReach, int(e.words)+1)
 	}
 	m.hasSingle = singles > 0
 	m.trie = newHashTable(nodes)
@@ -250,6 +252,7 @@ func (b *phraseBuilder) index() {
 	for p := range m.entries {
 		m.addSequence(p)
 	}
+	m.reach = m.wordReach
 	m.addSkeletons()
 	m.addSpellings()
 }

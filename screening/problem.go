@@ -8,8 +8,8 @@ import (
 
 // Problem is one thing wrong with a document, and where it stands.
 type Problem struct {
-	Pointer string `json:"pointer"`        // RFC 6901 pointer into the document; "" is the whole
-	Detail  string `json:"detail"`         // what is wrong and what to do; never echoes a submitted value
+	Pointer string `json:"pointer"`       // RFC 6901 pointer into the document; "" is the whole
+	Detail  string `json:"detail"`        // what is wrong and what to do; never echoes a submitted value
 	Line    int    `json:"line,omitzero"` // 1-based line in the source, 0 when not known
 }
 

@@ -155,7 +155,7 @@ type Disclosure struct {
 	Tag    string `json:"tag"`    // one of the disclosure tags
 	State  string `json:"state"`  // present, absent, unknown, placeholder or not_assessed
 	Basis  string `json:"basis"`  // structured, prose or inferred
-	Scope  string `json:"scope"`  // part of the input it speaks of, free text
+	Scope  string `json:"scope"`  // part it speaks of, free text; a part that is clean does not clear the rest
 	Detail string `json:"detail"` // free text
 }
 

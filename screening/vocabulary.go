@@ -46,6 +46,8 @@ type compiledTerm struct {
 	clause    clause
 	predicate Predicate
 	over      kindSet                               // of Term.Over
+	ifStated  kindSet                               // of Term.IfStated
+	tags      tagSet                                // that the clause speaks of
 	effects   [int(resultOpen) + numCauses]Response // by result; 0 = none
 	keeps     bool                                  // its evidence belongs in the record even when it is upheld
 	decides   bool                                  // an ethics term with a response other than observe
@@ -56,6 +58,17 @@ func newCompiledTerm(t *Term, layer Layer) compiledTerm {
 	for _, kind := range t.Over {
 		c.over |= kindOf(kind)
 	}
+	for _, kind := range t.IfStated {
+		c.ifStated |= kindOf(kind)
+	}
+	t.ViolatedIf.mentions(func(n *clauseNode) bool {
+		for name := range n.Tag {
+			if ti, ok := tagIndex[name]; ok {
+				c.tags |= 1 << ti
+			}
+		}
+		return false // go on
+	})
 	c.effects[resultViolated] = t.Response
 	for _, cause := range causes {
 		c.effects[openFor(cause)] = t.unchecked(cause)
