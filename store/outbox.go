@@ -111,3 +111,16 @@ func dialled(host string, ip netip.Addr) string {
 	}
 	return host + " (" + ip.String() + ")"
 }
+
+// insertDeliverySQL enqueues the rows of the relation message, one delivery
+// each. The body is thin: ids, digests and terms, never text of a spec. It is
+// frozen here, and every attempt sends these bytes.
+const insertDeliverySQL = `insert into delivery (message_id, endpoint, type, review_id, body)
+	select 'msg_' || replace(gen_random_uuid()::text, '-', ''), endpoint, type, review_id,
+		convert_to(jsonb_build_object('type', type, 'timestamp', to_char(now() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+			'data', jsonb_build_object('review_id', review_id, 'screening_id', screening_id, 'project', project,
+				'outcome', outcome, 'spec_sha256', encode(spec_sha256, 'hex'), 'policies', policies, 'terms', terms,
+				'due_at', to_char(due_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'sequence', version)
+				|| case when @base_url::text = '' then '{}'::jsonb else jsonb_build_object('url', @base_url::text || '/v1/reviews/' || review_id) end
+			)::text, 'UTF8')
+	from message`

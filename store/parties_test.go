@@ -55,7 +55,10 @@ func TestRunOfAServiceBelongsToItsPerson(t *testing.T) {
 	w := newWorld(t)
 	forAna := func(note string) []byte { return withOnBehalf(spec("r", note)) }
 	service := review.Principal{Subject: "airflow", Project: "default", Scopes: []review.Scope{review.ScopeSubmit}}
-	submit := func(p review.Principal, raw []byte) error { _, _, err := w.desk.Submit(t.Context(), p, raw, nil); return err }
+	submit := func(p review.Principal, raw []byte) error {
+		_, _, err := w.desk.Submit(t.Context(), p, raw, nil)
+		return err
+	}
 	steps := []struct {
 		name string
 		p    review.Principal

@@ -192,6 +192,15 @@ func checkOutput(output string) error {
 	return nil
 }
 
+// writeJSON prints any value as indented JSON.
+func writeJSON(w io.Writer, v any) error {
+	raw, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return exitWith(exitFailed, err)
+	}
+	return printJSON(w, raw)
+}
+
 func printJSON(w io.Writer, raw jsontext.Value) error {
 	v := raw.Clone()
 	if err := v.Indent(); err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 func newKey() *cobra.Command {
-	cmd := &cobra.Command{Use: "key", Short: "Make, list and revoke API keys"}
+	cmd := group("key", "Make, list and revoke API keys")
 	var dir string
 	cmd.PersistentFlags().StringVar(&dir, "state-dir", "", "directory of the private Postgres, when DATABASE_URL is not set")
 
@@ -124,14 +124,4 @@ func printKeys(w io.Writer, keys []store.KeyInfo) error {
 			k.CreatedAt.UTC().Format(time.DateOnly), used, state)
 	}
 	return tw.Flush()
-}
-
-// splitList splits a comma-separated list and drops spaces.
-func splitList(text string) (parts []string) {
-	for _, p := range strings.Split(text, ",") {
-		if p = strings.TrimSpace(p); p != "" {
-			parts = append(parts, p)
-		}
-	}
-	return parts
 }

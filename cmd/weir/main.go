@@ -126,6 +126,18 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 	return root
 }
 
+// group is a command that only holds others: a name that is none of them is a
+// usage error, not help with exit code 0.
+func group(use, short string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return exitWith(exitUsage, fmt.Errorf("%s has no command %s; see %s --help", cmd.CommandPath(), printable(args[0]), cmd.CommandPath()))
+			}
+			return cmd.Help()
+		}}
+}
+
 func newVersion() *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "Show the version of the engine", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

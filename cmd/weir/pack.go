@@ -13,7 +13,7 @@ import (
 )
 
 func newPack() *cobra.Command {
-	cmd := &cobra.Command{Use: "pack", Short: "Look at, check and ratify packs"}
+	cmd := group("pack", "Look at, check and ratify packs")
 	cmd.AddCommand(newPackList(), newPackValidate(), newPackTest(), newPackRatify(), newPackDiff())
 	return cmd
 }
@@ -21,48 +21,78 @@ func newPack() *cobra.Command {
 func newPackList() *cobra.Command {
 	var verbose bool
 	var refs []string
+	var output string
 	cmd := &cobra.Command{Use: "list", Short: "List packs and whether they are in force", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
 			if refs == nil {
 				refs = shippedPacks()
 			}
-			return listPacks(cmd.OutOrStdout(), refs, verbose)
+			list, err := listPacks(refs)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return writeJSON(cmd.OutOrStdout(), list)
+			}
+			return renderPacks(cmd.OutOrStdout(), list, verbose)
 		}}
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "show every term")
 	cmd.Flags().StringSliceVar(&refs, "packs", nil, "packs to list (default: all shipped ones)")
+	cmd.Flags().StringVar(&output, "output", "text", "text or json")
 	return cmd
 }
 
-func listPacks(w io.Writer, refs []string, verbose bool) error {
+// listedPack is a pack with its state.
+type listedPack struct {
+	screening.PackRef
+	InForce bool             `json:"in_force"`
+	Reason  string           `json:"reason,omitzero"` // why not
+	Terms   []screening.Term `json:"terms"`
+}
+
+func listPacks(refs []string) ([]listedPack, error) {
 	reg := screening.NewRegistry()
 	floor, err := loadBundle(screening.FloorID, reg)
 	if err != nil {
-		return packError(err)
+		return nil, packError(err)
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "PACK\tVERSION\tLAYER\tTERMS\tSHA256\tIN FORCE")
-	var bundles []*screening.Bundle
-	for _, ref := range refs {
+	list := make([]listedPack, len(refs))
+	for i, ref := range refs {
 		b, err := loadBundle(ref, reg)
 		if err != nil {
-			return packError(err)
+			return nil, packError(err)
 		}
-		bundles = append(bundles, b)
-		state := "yes"
+		list[i] = listedPack{PackRef: screening.PackRef{ID: b.Pack.ID, Version: b.Pack.Version, Layer: b.Pack.Layer, SHA256: b.Pack.SHA256},
+			InForce: true, Terms: b.Pack.Terms}
 		if err := b.InForce(reg, floor.Pack); err != nil {
+			list[i].InForce, list[i].Reason = false, err.Error()
+		}
+	}
+	return list, nil
+}
+
+func renderPacks(w io.Writer, list []listedPack, verbose bool) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "PACK\tVERSION\tLAYER\tTERMS\tSHA256\tIN FORCE")
+	for _, p := range list {
+		state := "yes"
+		if !p.InForce {
 			state = "no"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%.12s\t%s\n", b.Pack.ID, b.Pack.Version, b.Pack.Layer, len(b.Pack.Terms), b.Pack.SHA256, state)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%.12s\t%s\n", p.ID, p.Version, p.Layer, len(p.Terms), p.SHA256, state)
 	}
 	if err := tw.Flush(); err != nil || !verbose {
 		return err
 	}
 	out := &lines{w: w}
-	for _, b := range bundles {
-		for i := range b.Pack.Terms {
-			t := &b.Pack.Terms[i]
+	for _, p := range list {
+		for i := range p.Terms {
+			t := &p.Terms[i]
 			out.put("")
-			out.put("%s:%s  %s, %s", b.Pack.Layer, t.ID, t.Response, t.Severity)
+			out.put("%s:%s  %s, %s", p.Layer, t.ID, t.Response, t.Severity)
 			out.wrap("  ", "  ", t.Title)
 			out.wrap("  ", "  ", t.Description)
 			if t.Remedy != "" {
@@ -76,21 +106,30 @@ func listPacks(w io.Writer, refs []string, verbose bool) error {
 	return out.err
 }
 
+// validated is what weir pack validate says of a pack.
+type validated struct {
+	Pack   string `json:"pack"`
+	Terms  int    `json:"terms"`
+	Cases  int    `json:"cases"`
+	Signed bool   `json:"signed"` // by the key that was given
+}
+
 func newPackValidate() *cobra.Command {
-	var reportKey string
+	var reportKey, output string
 	cmd := &cobra.Command{Use: "validate PACK…", Short: "Check that packs and their cases are well-formed", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, ref := range args {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			list := make([]validated, len(args))
+			for i, ref := range args {
 				b, err := loadBundle(ref, screening.NewRegistry())
 				if err != nil {
 					return packError(err)
 				}
-				cases := "no cases"
+				list[i] = validated{Pack: ref, Terms: len(b.Pack.Terms), Signed: reportKey != ""}
 				if b.Cases != nil {
-					cases = count(len(b.Cases.Cases)+len(b.Cases.Complete), "case", "cases")
-				}
-				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is well-formed: %s, %s\n", ref, count(len(b.Pack.Terms), "term", "terms"), cases); err != nil {
-					return err
+					list[i].Cases = len(b.Cases.Cases) + len(b.Cases.Complete)
 				}
 				if reportKey == "" {
 					continue
@@ -98,27 +137,45 @@ func newPackValidate() *cobra.Command {
 				if err := checkReportSignature(cmd.Context(), ref, reportKey); err != nil {
 					return exitWith(exitPackInvalid, err)
 				}
-				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s has a report signed by this key\n", ref); err != nil {
-					return err
+			}
+			if output == "json" {
+				return writeJSON(cmd.OutOrStdout(), list)
+			}
+			out := &lines{w: cmd.OutOrStdout()}
+			for _, v := range list {
+				out.put("%s is well-formed: %s, %s", v.Pack, count(v.Terms, "term", "terms"), count(v.Cases, "case", "cases"))
+				if v.Signed {
+					out.put("%s has a report signed by this key", v.Pack)
 				}
 			}
-			return nil
+			return out.err
 		}}
 	cmd.Flags().StringVar(&reportKey, "report-key", "", "public key (PEM) that must have signed the reports; packs are then files")
+	cmd.Flags().StringVar(&output, "output", "text", "text or json")
 	return cmd
 }
 
 func newPackTest() *cobra.Command {
-	var asOf string
+	var asOf, output string
 	cmd := &cobra.Command{Use: "test PACK", Short: "Run a pack's cases and gates without changing anything", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
 			report, err := ratification{asOf: asOf}.run(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
+			if output == "json" {
+				if err := writeJSON(cmd.OutOrStdout(), report); err != nil {
+					return err
+				}
+				return failedGates(report)
+			}
 			return printReport(cmd.OutOrStdout(), report)
 		}}
 	cmd.Flags().StringVar(&asOf, "as-of", "", "day of the decisions, YYYY-MM-DD (default today, UTC)")
+	cmd.Flags().StringVar(&output, "output", "text", "text or json")
 	return cmd
 }
 
@@ -135,6 +192,10 @@ func printReport(w io.Writer, r *screening.Report) error {
 	if out.err != nil {
 		return out.err
 	}
+	return failedGates(r)
+}
+
+func failedGates(r *screening.Report) error {
 	if !r.Ratified {
 		return exitWith(exitPackInvalid, errors.New("the pack does not pass its gates"))
 	}

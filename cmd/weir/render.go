@@ -111,6 +111,10 @@ func summary(s *screeningAnswer) string {
 		}
 	}
 	switch {
+	case d.Outcome == screening.OutcomeAdmit && d.NoPolicyMatched:
+		return "No ethics term that decides was checked." + marks
+	case d.Outcome == screening.OutcomeAdmit && d.Hedge != nil:
+		return fmt.Sprintf("Admitted with a hedge, for %s.", count(len(d.Hedge.Terms), "finding", "findings")) + marks
 	case d.Outcome == screening.OutcomeAdmit:
 		return "Every term that decides was checked and upheld." + marks
 	case n == 0 && d.NoPolicyMatched:
@@ -155,7 +159,7 @@ func renderOpen(out *lines, p paint, d *screening.Decision) {
 	}
 	if len(d.Missing) > 0 {
 		out.put("")
-		out.put("  %s", p.bold(plain, "Not checkable yet. "+count(len(d.Missing), "statement", "statements")+" would decide it:"))
+		out.put("  %s", p.bold(plain, openHeading(d)))
 		for _, m := range d.Missing {
 			out.wrap("    ", "      ", m.Pointer+"  "+m.Say)
 		}
@@ -164,6 +168,14 @@ func renderOpen(out *lines, p paint, d *screening.Decision) {
 		out.put("")
 		out.wrap("  ", "  ", fmt.Sprintf("%s could not be checked and did not change the outcome; see --output json.", count(observed, "other term", "other terms")))
 	}
+}
+
+func openHeading(d *screening.Decision) string {
+	statements := count(len(d.Missing), "statement", "statements")
+	if d.Outcome == screening.OutcomeBlock {
+		return "Also not checkable. " + statements + " would answer what is open:"
+	}
+	return "Not checkable yet. " + statements + " would decide it:"
 }
 
 func causes(d *screening.Decision, id string) bool {

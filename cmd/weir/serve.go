@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -267,4 +268,14 @@ func ensureAdminKey(ctx context.Context, st *store.Store, path string, log *slog
 	}
 	log.Info("first key written", "file", path)
 	return nil
+}
+
+// splitList splits a comma-separated list and drops spaces.
+func splitList(text string) (parts []string) {
+	for _, p := range strings.Split(text, ",") {
+		if p = strings.TrimSpace(p); p != "" {
+			parts = append(parts, p)
+		}
+	}
+	return parts
 }

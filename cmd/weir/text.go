@@ -16,7 +16,7 @@ import (
 )
 
 func newText() *cobra.Command {
-	cmd := &cobra.Command{Use: "text", Short: "Screen texts for attempts to change who a model is"}
+	cmd := group("text", "Screen texts for attempts to change who a model is")
 	var name string
 	screen := &cobra.Command{
 		Use:   "screen FILE|-",
