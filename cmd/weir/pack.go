@@ -187,7 +187,7 @@ func printReport(w io.Writer, r *screening.Report) error {
 		if !g.Passed {
 			word = "FAIL"
 		}
-		out.wrap(fmt.Sprintf("%s  %-9s ", word, g.Name), "                ", g.Detail)
+		out.wrap(fmt.Sprintf("%s  %-10s ", word, g.Name), "                 ", g.Detail)
 	}
 	if out.err != nil {
 		return out.err
