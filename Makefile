@@ -47,6 +47,10 @@ packs: build ## Ratify the shipped packs again after a change
 	@for p in safety_floor $$(cd screening/packs && ls *.yaml | grep -v cases | sed 's/\.yaml//' | grep -v safety_floor); do \
 		bin/weir pack ratify screening/packs/$$p.yaml && $(MAKE) -s build || exit 1; done
 
+.PHONY: vocabulary
+vocabulary: build ## Write docs/vocabulary.md from the shipped packs
+	@bin/weir pack list --output markdown >docs/vocabulary.md.new && mv docs/vocabulary.md.new docs/vocabulary.md
+
 # The tests and the demo need the Postgres server programs, nothing more: no
 # running server, no database. They are installed only when they are missing.
 .PHONY: postgres

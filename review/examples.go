@@ -1,6 +1,7 @@
 package review
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"regexp"
@@ -118,6 +119,9 @@ func (d *Desk) Correct(ctx context.Context, p Principal, req CorrectionRequest) 
 	c = &Correction{ScreeningID: s.ID, CandidateID: reviewed.CandidateID, Project: p.Project, Author: author, Text: req.Text,
 		PriorSurface: surface, PriorTurn: turn, Ruleset: screening.RulesetHardened, Rules: reviewed.Rules, Outcome: reviewed.Outcome,
 		ReviewHash: reviewed.ReviewHash, Expects: req.Expects}
+	if c.Outcome == CorrectionRejectedIdentity && len(c.Rules) == 0 {
+		c.Rules = []string{"geometry"} // the text was clean
+	}
 	if req.Score != nil {
 		if c.IdentityScore, err = json.Marshal(req.Score); err != nil {
 			return nil, false, err
@@ -126,8 +130,20 @@ func (d *Desk) Correct(ctx context.Context, p Principal, req CorrectionRequest) 
 	if existing, err = d.store.KeepCorrection(ctx, c); err != nil {
 		return nil, false, err
 	}
-	c, err = d.store.Correction(ctx, p.Project, CorrectionID{c.ScreeningID, c.CandidateID})
-	return c, existing, err
+	kept, err := d.store.Correction(ctx, p.Project, CorrectionID{c.ScreeningID, c.CandidateID})
+	if err == nil && existing && c.differs(kept) {
+		return nil, false, fmt.Errorf("%w: a correction of this screening with the same text was kept before, by %s, with another outcome, "+
+			"expectation or score; say it in other words", ErrConflict, kept.Author)
+	}
+	return kept, existing, err
+}
+
+// differs reports whether keeping other in place of c would lose something that
+// c says: the same text with other evidence is not the same correction.
+func (c *Correction) differs(other *Correction) bool {
+	return c.Outcome != other.Outcome ||
+		c.Expects != nil && (other.Expects == nil || *c.Expects != *other.Expects) ||
+		c.IdentityScore != nil && !bytes.Equal(c.IdentityScore, other.IdentityScore)
 }
 
 func (r *CorrectionRequest) check(v *screening.Vocabulary) error {

@@ -75,8 +75,8 @@ func (l *commitmentList) pack(reg *Registry) (*Pack, problems) {
 		t := Term{ID: id, Title: spaced(id), Description: l.CommitmentDescriptions[id], Severity: "medium",
 			Response: cmp.Or(responses[id], Observe), Structural: structuralCommitments[id],
 			Remedy: "Supply the evidence that shows the commitment was kept, or keep it; docs/packs.md says which key shows what."}
-		if t.Structural == "" && reg.has(id) {
-			t.Predicate = id
+		if reg.has(id) { // a deployment that can check a structural commitment does
+			t.Predicate, t.Structural = id, ""
 		}
 		p.Terms = append(p.Terms, t)
 	}

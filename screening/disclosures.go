@@ -17,7 +17,8 @@ type tagRow struct {
 
 // isPart reports whether a scope names less than the whole.
 func isPart(scope string) bool {
-	return !IsBlank(scope) && !strings.EqualFold(strings.TrimSpace(scope), "whole")
+	scope = strings.TrimSpace(scope)
+	return !IsBlank(scope) && !strings.EqualFold(scope, "whole") && !strings.EqualFold(scope, "all")
 }
 
 func (r *tagRow) known() tagSet { return r.worse | r.unknown | r.better }

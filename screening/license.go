@@ -53,7 +53,7 @@ func (l *License) read(lineage *Lineage) licenseTerms {
 	t := licenseTerms{stated: len(l.Declared) > 0 || l.Concluded != "" || len(l.Restrictions) > 0, open: place{key: "/license"}}
 	set := restrictionsOf(l.Restrictions...)
 	understood, settled := 0, true
-	parts := map[string]bool{} // one part alone says nothing of the rest; two divide the whole
+	part, whole := "", false // one part alone says nothing of the rest; two divide the whole
 	for i := range l.Declared {
 		d := l.Declared[i].read()
 		set |= d.restrictions
@@ -65,13 +65,11 @@ func (l *License) read(lineage *Lineage) licenseTerms {
 		}
 		understood++
 		settled = settled && d.settled
-		if scope := l.Declared[i].Scope; isPart(scope) {
-			parts[scope] = true
-		} else {
-			parts["whole"], parts["rest"] = true, true
-		}
+		scope := l.Declared[i].Scope
+		whole = whole || !isPart(scope) || part != "" && part != scope
+		part = scope
 	}
-	t.identified = understood > 0 && understood == len(l.Declared) && len(parts) > 1
+	t.identified = understood > 0 && understood == len(l.Declared) && whole
 	// A person's conclusion settles a declared licence that could not be read,
 	// leaves a choice or contradicts itself, but takes no restriction away.
 	if stands(l.Concluded) {
@@ -108,9 +106,8 @@ type declaredTerms struct {
 // read looks at all three ways in which an entry can name its licence. They have
 // to agree; a contradiction is not understood, and its restrictions add up.
 func (d *DeclaredLicense) read() (t declaredTerms) {
-	if b := commonLicenses()[d.SPDX]; b != nil && d.Raw == "" && d.URL == "" { // nearly all
-		set, one, _ := b.sum()
-		return declaredTerms{restrictions: set, understood: true, settled: one}
+	if common, ok := commonLicenses()[d.SPDX]; ok && d.Raw == "" && d.URL == "" { // nearly all
+		return common
 	}
 	t.settled = true
 	var agreed restrictionSet

@@ -91,11 +91,12 @@ const maxExpressionBytes = 1024
 
 // commonLicenses is what the ids of licences that are understood come to, when
 // a source gives nothing but the id: nearly all do, and need no parsing.
-var commonLicenses = sync.OnceValue(func() map[string]branches {
-	known := map[string]branches{}
+var commonLicenses = sync.OnceValue(func() map[string]declaredTerms {
+	known := map[string]declaredTerms{}
 	for _, id := range slices.Concat(spdxlicenses.GetLicenses(), spdxlicenses.GetDeprecated()) {
 		if knownLicense(id) != nil {
-			known[id] = readExpression(licenseAlias(id))
+			set, one, ok := readExpression(licenseAlias(id)).sum()
+			known[id] = declaredTerms{restrictions: set, understood: ok, settled: one}
 		}
 	}
 	return known

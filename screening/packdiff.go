@@ -33,6 +33,9 @@ func DiffPacks(old, next *Pack) ([]TermChange, error) {
 		return nil, err
 	}
 	var changes []TermChange
+	if fields := packFields(old, next); fields != nil {
+		changes = append(changes, TermChange{PackItself, "changed", fields})
+	}
 	for _, id := range bothKeys(a, b) {
 		was, had := a[id]
 		is, has := b[id]
@@ -54,6 +57,23 @@ func DiffPacks(old, next *Pack) ([]TermChange, error) {
 		}
 	}
 	return changes, nil
+}
+
+// PackItself stands for the pack where a change is not about a term.
+const PackItself = "(pack)"
+
+// packFields are the differences beside the terms that a decision can show.
+func packFields(old, next *Pack) (fields []FieldChange) {
+	for _, f := range []FieldChange{
+		{"layer", string(old.Layer), string(next.Layer)},
+		{"preferred_hedge_soft", old.PreferredHedgeSoft, next.PreferredHedgeSoft},
+		{"preferred_hedge_strong", old.PreferredHedgeStrong, next.PreferredHedgeStrong},
+	} {
+		if f.Old != f.New {
+			fields = append(fields, f)
+		}
+	}
+	return fields
 }
 
 // bothKeys gives the keys of two maps, sorted, each once.

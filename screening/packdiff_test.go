@@ -37,6 +37,12 @@ func TestDiffPacks(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
+	other := ethicsPack(t, termText("a", Observe, "structural: elsewhere"))
+	again := *other
+	again.PreferredHedgeSoft = "Maybe"
+	if changes, err := DiffPacks(other, &again); err != nil || len(changes) != 1 || changes[0].Term != PackItself {
+		t.Errorf("another hedge text: %v (%v)", changes, err)
+	}
 	if same, err := DiffPacks(old, old); err != nil || len(same) != 0 {
 		t.Errorf("a pack differs from itself: %v (%v)", same, err)
 	}

@@ -145,7 +145,8 @@ func reportSeal(raw []byte) (Digest256, error) {
 func hasFloat(v any) bool {
 	switch v := v.(type) {
 	case json.Number:
-		return floatPattern.MatchString(v.String())
+		n, err := v.Int64() // beyond 2^53 the canonical form would write another number
+		return err != nil || floatPattern.MatchString(v.String()) || n > maxExactInteger || n < -maxExactInteger
 	case map[string]any:
 		for _, x := range v {
 			if hasFloat(x) {

@@ -24,8 +24,8 @@ func NewRegistry() *Registry {
 // Register adds a predicate under a name that packs can use.
 func (r *Registry) Register(name string, p Predicate) error {
 	switch {
-	case !ownID.MatchString(name):
-		return fmt.Errorf("register predicate %q: the name must be lower-case letters, digits or _, starting with a letter", name)
+	case !IsID(name):
+		return fmt.Errorf("register predicate %q: the name must be 1 to 128 letters, digits or . _ - and start with a letter or digit", name)
 	case p == nil:
 		return fmt.Errorf("register predicate %s: the predicate is nil", name)
 	case r.has(name):

@@ -243,3 +243,8 @@ func (p *ParsedSpec) Invalid(found ...Problem) error {
 
 // JSON gives the spec's document in JSON, also when it was submitted as YAML.
 func (p *ParsedSpec) JSON() jsontext.Value { return p.doc.json }
+
+// Line gives the 1-based source line of what a pointer names, or of the nearest
+// part around it that has one; 0 when not known. It reads the document again: it
+// is for people who are shown a finding, not for deciding.
+func (p *ParsedSpec) Line(pointer string) int { return p.doc.locate()(pointer) }

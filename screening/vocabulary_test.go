@@ -184,10 +184,20 @@ func TestRegister(t *testing.T) {
 	t.Parallel()
 	reg := NewRegistry()
 	p := func(*Spec) Finding { return Finding{} }
-	for name, want := range map[string]string{"": "must be lower-case", "A": "must be lower-case", "9a": "must be lower-case", "a b": "must be lower-case",
-		"acknowledge_uncertainty": "is taken", strings.Repeat("a", 65): "must be lower-case"} {
+	for name, want := range map[string]string{"": "must be 1 to 128", "-a": "must be 1 to 128", "a b": "must be 1 to 128",
+		"acknowledge_uncertainty": "is taken", strings.Repeat("a", 129): "must be 1 to 128"} {
 		if err := reg.Register(name, p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v", name, err)
+		}
+	}
+	// A deployment that can check a structural commitment does, under any id that a list may use.
+	for _, id := range []string{"no_manipulation", "informed-consent.v2"} {
+		if err := reg.Register(id, func(*Spec) Finding { return Finding{State: Violated, Reason: "seen"} }); err != nil {
+			t.Fatal(err)
+		}
+		p, err := LoadPack("p", []byte(`{"schema_version": "1.0.0", "pack_id": "x", "domain": "general", "commitment_ids": ["`+id+`"]}`), reg)
+		if err != nil || p.Terms[0].Predicate != id {
+			t.Errorf("%s: %v, %+v", id, err, p)
 		}
 	}
 	if err := reg.Register("a", nil); err == nil {

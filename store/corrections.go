@@ -54,13 +54,13 @@ func (s *Store) KeepCorrection(ctx context.Context, c *review.Correction) (exist
 }
 
 const correctionColumns = `c.screening_id::text, c.candidate_id, c.project, c.author, c.correction_text, c.prior_surface, c.prior_turn,
-	c.ruleset, c.rules, c.outcome, c.review_hash, coalesce(c.expects_term, ''), coalesce(c.expects_finding, ''), c.status, c.created_at`
+	c.ruleset, c.rules, c.outcome, c.review_hash, coalesce(c.expects_term, ''), coalesce(c.expects_finding, ''), c.status, c.created_at, c.identity_score`
 
 func scanCorrection(row pgx.CollectableRow) (*review.Correction, error) {
 	var c review.Correction
 	var term, finding, ruleset string
 	err := row.Scan(&c.ScreeningID, &c.CandidateID, &c.Project, &c.Author, &c.Text, &c.PriorSurface, &c.PriorTurn,
-		&ruleset, &c.Rules, &c.Outcome, &c.ReviewHash, &term, &finding, &c.Status, &c.CreatedAt)
+		&ruleset, &c.Rules, &c.Outcome, &c.ReviewHash, &term, &finding, &c.Status, &c.CreatedAt, &c.IdentityScore)
 	if err != nil {
 		return nil, err
 	}

@@ -62,6 +62,38 @@ func TestCorrectionsPassTheReviewGate(t *testing.T) {
 	w.checkRecord()
 }
 
+// The same text with other evidence is not the same correction; answering with
+// the kept one would lose what the new one says.
+func TestSameTextWithOtherEvidenceConflicts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.submit("bo", spec("r", "", "personal_data=present"))
+	send := func(who, text string, expects *review.Expectation, score *review.IdentityScore) error {
+		_, _, err := w.desk.Correct(t.Context(), curator(who), review.CorrectionRequest{ScreeningID: s.ID, Text: text, Expects: expects, Score: score})
+		return err
+	}
+	upheld := &review.Expectation{Term: "personal_data_inside", Finding: screening.Upheld}
+	flagged := &review.IdentityScore{Alignment: 1, Flagged: true}
+	for _, step := range []struct {
+		name    string
+		text    string
+		expects *review.Expectation
+		score   *review.IdentityScore
+		want    error
+	}{
+		{"first", "A", upheld, nil, nil},
+		{"again, saying less", "A", nil, nil, nil},
+		{"again, flagged", "A", nil, flagged, review.ErrConflict},
+		{"again, expecting otherwise", "A", &review.Expectation{Term: "personal_data_inside", Finding: screening.Violated}, nil, review.ErrConflict},
+		{"squatted with a flagged score", "B", nil, flagged, nil},
+		{"the honest one", "B", upheld, nil, review.ErrConflict},
+	} {
+		if err := send("chi", step.text, step.expects, step.score); !errors.Is(err, step.want) {
+			t.Errorf("%s: %v, want %v", step.name, err, step.want)
+		}
+	}
+}
+
 func TestTurnCountsWithinTheRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

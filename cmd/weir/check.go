@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -35,27 +37,34 @@ func newCheck() *cobra.Command {
 			"nothing is kept and no server is needed.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(output); err != nil {
+			if err := checkOutput(output, reportFormats...); err != nil {
 				return err
 			}
 			raw, err := readInput(cmd.InOrStdin(), args[0])
 			if err != nil {
 				return exitWith(exitUsage, err)
 			}
+			from := source{file: args[0], packs: packs}
 			if (example == "") != (specOut == "") {
 				return exitWith(exitUsage, errors.New("--examples and --spec-out go together: the spec with the result is the one to train on"))
 			}
 			if example != "" {
-				found, err := screenExamples(cmd.ErrOrStderr(), example)
+				found, err := screenExamples(cmd.Context(), cmd.ErrOrStderr(), example)
 				if err != nil {
 					return err
 				}
 				if raw, err = withExamples(raw, found, specOut); err != nil {
 					return err
 				}
+				from.file = specOut
 			}
+			from.raw = raw
 			if offline {
-				return checkOffline(cmd.OutOrStdout(), raw, packs, asOf, output)
+				s, err := decideOffline(raw, packs, asOf)
+				if err != nil {
+					return err
+				}
+				return answer(cmd.OutOrStdout(), s, output, from)
 			}
 			c, err := conn.client()
 			if err != nil {
@@ -72,14 +81,14 @@ func newCheck() *cobra.Command {
 					return err
 				}
 			}
-			return answer(cmd.OutOrStdout(), s, output)
+			return answer(cmd.OutOrStdout(), s, output, from)
 		},
 	}
 	conn.add(cmd)
 	cmd.Flags().BoolVar(&offline, "offline", false, "decide here, without a server; nothing is kept")
-	cmd.Flags().StringSliceVar(&packs, "packs", defaultPacks, "with --offline: packs beside the safety floor")
+	cmd.Flags().StringSliceVar(&packs, "packs", defaultPacks, "with --offline: packs beside the safety floor; else where reports look terms up")
 	cmd.Flags().StringVar(&asOf, "as-of", "", "with --offline: decide as of this day, YYYY-MM-DD (default today, UTC)")
-	cmd.Flags().StringVar(&output, "output", "text", "text or json")
+	cmd.Flags().StringVar(&output, "output", "text", formatsHelp)
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait this long for people to decide")
 	cmd.Flags().StringVar(&example, "examples", "", "screen this file of training examples first (chats or plain text; JSON Lines or Parquet)")
 	cmd.Flags().StringVar(&specOut, "spec-out", "", "with --examples: where to write the spec that carries the result, which is what is screened")
@@ -106,7 +115,7 @@ func newWait() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return answer(cmd.OutOrStdout(), s, output)
+			return answer(cmd.OutOrStdout(), s, output, source{})
 		},
 	}
 	conn.add(cmd)
@@ -132,13 +141,21 @@ func waitFor(ctx context.Context, c *client, id string, atMost, each time.Durati
 }
 
 // answer prints a screening and ends with its exit code.
-func answer(w io.Writer, s *screeningAnswer, output string) error {
+func answer(w io.Writer, s *screeningAnswer, output string, from source) error {
 	var err error
-	if output == "json" {
+	switch output {
+	case "json":
 		err = printJSON(w, s.raw)
-	} else {
+	case "text":
 		err = renderScreening(w, s)
+	default:
+		err = newReport(s, from).write(w, output)
 	}
+	return ending(s, err)
+}
+
+// ending is the error that carries a screening's exit code, after it was shown.
+func ending(s *screeningAnswer, err error) error {
 	if err != nil {
 		return exitWith(exitFailed, err)
 	}
@@ -148,33 +165,33 @@ func answer(w io.Writer, s *screeningAnswer, output string) error {
 	return nil
 }
 
-func checkOffline(w io.Writer, raw []byte, packs []string, asOf, output string) error {
+func decideOffline(raw []byte, packs []string, asOf string) (*screeningAnswer, error) {
 	day := screening.Day(time.Now().UTC().Format(time.DateOnly))
 	if asOf != "" {
 		var err error
 		if day, err = screening.ParseDay(asOf); err != nil {
-			return exitWith(exitUsage, err)
+			return nil, exitWith(exitUsage, err)
 		}
 	}
 	v, err := loadVocabulary(packs, false, false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	spec, err := screening.ParseSpec(raw)
 	if err != nil {
-		return exitWith(exitUsage, err)
+		return nil, exitWith(exitUsage, err)
 	}
 	d, err := screening.Classify(spec, v, day)
 	if err != nil {
-		return exitWith(exitUsage, err) // a hedge has no statement to go into
+		return nil, exitWith(exitUsage, err) // a hedge has no statement to go into
 	}
 	status := map[screening.Outcome]review.Status{screening.OutcomeAdmit: review.StatusAdmitted,
 		screening.OutcomeEscalate: review.StatusPending, screening.OutcomeBlock: review.StatusBlocked}[d.Outcome]
 	s := &screeningAnswer{Status: status, RunRef: spec.RunRef, Decision: d}
 	if s.raw, err = json.Marshal(map[string]any{"offline": true, "run_ref": spec.RunRef, "decision": d}, json.Deterministic(true)); err != nil {
-		return exitWith(exitFailed, err)
+		return nil, exitWith(exitFailed, err)
 	}
-	return answer(w, s, output)
+	return s, nil
 }
 
 func readInput(stdin io.Reader, name string) ([]byte, error) {
@@ -185,11 +202,19 @@ func readInput(stdin io.Reader, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(stdin, most))
 }
 
-func checkOutput(output string) error {
-	if output != "text" && output != "json" {
-		return exitWith(exitUsage, errors.New("--output must be text or json"))
+// checkOutput refuses an output that a command has not; every one has text and json.
+func checkOutput(output string, more ...string) error {
+	formats := append([]string{"text", "json"}, more...)
+	if !slices.Contains(formats, output) {
+		return exitWith(exitUsage, fmt.Errorf("--output must be %s", oneOf(formats)))
 	}
 	return nil
+}
+
+// oneOf lists words: "text, json or junit".
+func oneOf(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // writeJSON prints any value as indented JSON.

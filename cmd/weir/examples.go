@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 const maxListedExamples = 50
 
 // screenExamples screens a file of training examples with the live ruleset.
-func screenExamples(stderr io.Writer, path string) (*screening.Examples, error) {
+func screenExamples(ctx context.Context, stderr io.Writer, path string) (*screening.Examples, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, exitWith(exitUsage, err)
@@ -37,6 +38,9 @@ func screenExamples(stderr io.Writer, path string) (*screening.Examples, error) 
 	}
 	found := &screening.Examples{SHA256: fmt.Sprintf("%x", sum.Sum(nil)), IDs: []string{}}
 	err = formats.ReadExamples(path, f, info.Size(), func(e formats.Example) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		found.Count++
 		for _, text := range e.Texts {
 			if screening.ScreenText(screening.RulesetHardened, text).IdentityOverride {

@@ -24,7 +24,7 @@ func newPackList() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{Use: "list", Short: "List packs and whether they are in force", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
+			if err := checkOutput(output, "markdown"); err != nil {
 				return err
 			}
 			if refs == nil {
@@ -34,14 +34,17 @@ func newPackList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output == "json" {
+			switch output {
+			case "json":
 				return writeJSON(cmd.OutOrStdout(), list)
+			case "markdown":
+				return renderPackPage(cmd.OutOrStdout(), list)
 			}
 			return renderPacks(cmd.OutOrStdout(), list, verbose)
 		}}
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "show every term")
 	cmd.Flags().StringSliceVar(&refs, "packs", nil, "packs to list (default: all shipped ones)")
-	cmd.Flags().StringVar(&output, "output", "text", "text or json")
+	cmd.Flags().StringVar(&output, "output", "text", "text, json or markdown")
 	return cmd
 }
 
@@ -51,6 +54,8 @@ type listedPack struct {
 	InForce bool             `json:"in_force"`
 	Reason  string           `json:"reason,omitzero"` // why not
 	Terms   []screening.Term `json:"terms"`
+
+	pack *screening.Pack
 }
 
 func listPacks(refs []string) ([]listedPack, error) {
@@ -66,7 +71,7 @@ func listPacks(refs []string) ([]listedPack, error) {
 			return nil, packError(err)
 		}
 		list[i] = listedPack{PackRef: screening.PackRef{ID: b.Pack.ID, Version: b.Pack.Version, Layer: b.Pack.Layer, SHA256: b.Pack.SHA256},
-			InForce: true, Terms: b.Pack.Terms}
+			InForce: true, Terms: b.Pack.Terms, pack: b.Pack}
 		if err := b.InForce(reg, floor.Pack); err != nil {
 			list[i].InForce, list[i].Reason = false, err.Error()
 		}
@@ -121,9 +126,14 @@ func newPackValidate() *cobra.Command {
 			if err := checkOutput(output); err != nil {
 				return err
 			}
+			reg := screening.NewRegistry()
+			floor, err := loadBundle(screening.FloorID, reg)
+			if err != nil {
+				return packError(err)
+			}
 			list := make([]validated, len(args))
 			for i, ref := range args {
-				b, err := loadBundle(ref, screening.NewRegistry())
+				b, err := loadBundle(ref, reg)
 				if err != nil {
 					return packError(err)
 				}
@@ -137,6 +147,10 @@ func newPackValidate() *cobra.Command {
 				if err := checkReportSignature(cmd.Context(), ref, reportKey); err != nil {
 					return exitWith(exitPackInvalid, err)
 				}
+				// A signature over a report says nothing of a pack that was changed since.
+				if err := b.InForce(reg, floor.Pack); err != nil {
+					return exitWith(exitPackInvalid, err)
+				}
 			}
 			if output == "json" {
 				return writeJSON(cmd.OutOrStdout(), list)
@@ -145,7 +159,7 @@ func newPackValidate() *cobra.Command {
 			for _, v := range list {
 				out.put("%s is well-formed: %s, %s", v.Pack, count(v.Terms, "term", "terms"), count(v.Cases, "case", "cases"))
 				if v.Signed {
-					out.put("%s has a report signed by this key", v.Pack)
+					out.put("%s is in force, its report signed by this key", v.Pack)
 				}
 			}
 			return out.err

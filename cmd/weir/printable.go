@@ -7,7 +7,8 @@ import (
 )
 
 // printable makes text from a spec safe for a terminal: what cannot be seen, or
-// would reorder or control the line, becomes its escape.
+// would reorder or control the line, becomes its escape. So does what a runner of
+// CI jobs would take for a command wherever it stands.
 func printable(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -17,5 +18,5 @@ func printable(s string) string {
 			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		}
 	}
-	return b.String()
+	return strings.ReplaceAll(b.String(), "##[", `#\x23[`)
 }

@@ -231,7 +231,7 @@ func newPackDiff() *cobra.Command {
 				return exitWith(exitFailed, err)
 			}
 			out := &lines{w: cmd.OutOrStdout()}
-			out.put("%s %s → %s %s: %s", old.Pack.ID, old.Pack.Version, next.Pack.ID, next.Pack.Version, count(len(changes), "term differs", "terms differ"))
+			out.put("%s %s → %s %s: %s", old.Pack.ID, old.Pack.Version, next.Pack.ID, next.Pack.Version, count(len(changes), "difference", "differences"))
 			for _, c := range changes {
 				out.put("")
 				out.put("%s  %s", c.Kind, c.Term)

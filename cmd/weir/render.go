@@ -68,6 +68,13 @@ func renderScreening(w io.Writer, s *screeningAnswer) error {
 		}
 	}
 	renderOpen(out, p, d)
+	renderSayings(out, d)
+	renderFooter(out, s)
+	return out.err
+}
+
+// renderSayings shows the words that go with the decision: a refusal, a hedge.
+func renderSayings(out *lines, d *screening.Decision) {
 	if d.Refusal != "" {
 		out.put("")
 		out.wrap("  ", "  ", d.Refusal)
@@ -76,8 +83,6 @@ func renderScreening(w io.Writer, s *screeningAnswer) error {
 		out.put("")
 		out.wrap("  ", "  ", "The disclosure statement has to start with: "+d.Hedge.Text)
 	}
-	renderFooter(out, s)
-	return out.err
 }
 
 func headline(s *screeningAnswer) (word, colour string) {
@@ -241,11 +246,18 @@ func (l *lines) wrap(first, rest, text string) {
 		l.put("%s", strings.TrimRight(line, " "))
 		line, used, empty = rest, visible(rest), true
 	}
+	inert := func(word []rune) []rune { // runners of CI jobs take a line that begins with :: for a command
+		if len(word) > 1 && word[0] == ':' && word[1] == ':' && strings.TrimSpace(line) == "" {
+			return append([]rune(`\x3a`), word[1:]...)
+		}
+		return word
+	}
 	for _, w := range strings.Fields(text) {
 		word := []rune(printable(w))
 		if !empty && used+1+len(word) > width {
 			flush()
 		}
+		word = inert(word)
 		if !empty {
 			line, used = line+" ", used+1
 		}
@@ -253,6 +265,7 @@ func (l *lines) wrap(first, rest, text string) {
 			n := max(width-used, 1)
 			line, word = line+string(word[:n]), word[n:]
 			flush()
+			word = inert(word)
 		}
 		line, used, empty = line+string(word), used+len(word), false
 	}

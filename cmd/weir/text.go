@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"weir/screening"
@@ -37,7 +39,7 @@ func newText() *cobra.Command {
 			defer in.Close()
 			counted, done := progress(cmd.ErrOrStderr(), "screening", in, size)
 			defer done()
-			return screenTexts(cmd.OutOrStdout(), counted, ruleset)
+			return screenTexts(cmd.Context(), cmd.OutOrStdout(), counted, ruleset)
 		},
 	}
 	screen.Flags().StringVar(&name, "ruleset", screening.RulesetHardened.String(), "hardened, or reference for the original rules to the letter")
@@ -47,43 +49,44 @@ func newText() *cobra.Command {
 
 // textVerdict is one line of output.
 type textVerdict struct {
-	ID               any      `json:"id"` // as it came: text or number
-	IdentityOverride bool     `json:"identity_override"`
-	Empty            bool     `json:"empty"`
-	Rules            []string `json:"rules"`
+	ID               jsontext.Value `json:"id"` // as it came
+	IdentityOverride bool           `json:"identity_override"`
+	Empty            bool           `json:"empty"`
+	Rules            []string       `json:"rules"`
+	Error            string         `json:"error,omitzero"` // the row could not be read and was not screened
 }
 
 const maxTextLine = 16 << 20
 
-func screenTexts(w io.Writer, r io.Reader, ruleset screening.Ruleset) error {
+// screenTexts screens row by row. The first row tells JSON Lines from plain
+// lines. A row that cannot be read gets a verdict that says so, the others go
+// on, and the program ends with a usage error: a bulk run is not lost to one row.
+func screenTexts(ctx context.Context, w io.Writer, r io.Reader, ruleset screening.Ruleset) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxTextLine)
 	out := bufio.NewWriter(w)
+	asJSON, bad := false, 0
 	for n := 1; lines.Scan(); n++ {
-		id, text := any(strconv.Itoa(n)), lines.Text()
-		if t := bytes.TrimSpace(lines.Bytes()); len(t) > 0 && t[0] == '{' {
-			var row struct {
-				ID   any     `json:"id"`
-				Text *string `json:"text"`
-			}
-			if err := json.Unmarshal(t, &row); err != nil || row.Text == nil {
-				return errors.Join(out.Flush(), exitWith(exitUsage, fmt.Errorf("line %d is not a JSON object with a text", n)))
-			}
-			text = *row.Text
-			if row.ID != nil {
-				id = row.ID
-			}
+		if err := ctx.Err(); err != nil {
+			return errors.Join(out.Flush(), exitWith(exitFailed, fmt.Errorf("stopped before line %d", n)))
 		}
-		v := screening.ScreenText(ruleset, text)
-		rules := v.Rules
-		if rules == nil {
-			rules = []string{}
+		line := lines.Bytes()
+		if n == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+			asJSON = bytes.HasPrefix(bytes.TrimSpace(line), []byte("{"))
 		}
-		line, err := json.Marshal(textVerdict{id, v.IdentityOverride, v.Empty, rules})
+		if asJSON && len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		v := screenRow(line, n, asJSON, ruleset)
+		if v.Error != "" {
+			bad++
+		}
+		encoded, err := json.Marshal(v)
 		if err != nil {
 			return exitWith(exitFailed, err)
 		}
-		if _, err := out.Write(append(line, '\n')); err != nil {
+		if _, err := out.Write(append(encoded, '\n')); err != nil {
 			return exitWith(exitFailed, err)
 		}
 	}
@@ -93,7 +96,35 @@ func screenTexts(w io.Writer, r io.Reader, ruleset screening.Ruleset) error {
 	if err := lines.Err(); err != nil {
 		return exitWith(exitUsage, fmt.Errorf("the input cannot be read to its end: %w", err))
 	}
+	if bad > 0 {
+		return exitWith(exitUsage, fmt.Errorf("%s could not be read and %s not screened", count(bad, "row", "rows"), map[bool]string{true: "was", false: "were"}[bad == 1]))
+	}
 	return nil
+}
+
+func screenRow(line []byte, n int, asJSON bool, ruleset screening.Ruleset) textVerdict {
+	v := textVerdict{ID: jsontext.Value(strconv.Quote(strconv.Itoa(n))), Rules: []string{}}
+	text := string(line)
+	if asJSON {
+		var row struct {
+			ID   jsontext.Value `json:"id"`
+			Text *string        `json:"text"`
+		}
+		if err := json.Unmarshal(line, &row); err != nil || row.Text == nil {
+			v.Error = fmt.Sprintf("line %d is not a JSON object in UTF-8 with one text", n)
+			return v
+		}
+		text = *row.Text
+		if len(row.ID) > 0 && row.ID.Kind() != 'n' {
+			v.ID = row.ID
+		}
+	}
+	found := screening.ScreenText(ruleset, text)
+	v.IdentityOverride, v.Empty = found.IdentityOverride, found.Empty
+	if found.Rules != nil {
+		v.Rules = found.Rules
+	}
+	return v
 }
 
 // openInput opens a file, or standard input for "-". size is -1 when not known.

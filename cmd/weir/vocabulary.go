@@ -109,15 +109,12 @@ func loadVocabulary(refs []string, auditOnly, unratified bool) (*screening.Vocab
 		}
 		bundles = append(bundles, b)
 	}
-	cfg := screening.VocabularyConfig{AuditOnly: auditOnly}
+	cfg := screening.VocabularyConfig{AuditOnly: auditOnly, Unratified: unratified} // marked even when all happen to be in force
 	all := make([]*screening.Pack, len(bundles))
 	for i, b := range bundles {
 		all[i] = b.Pack
-		if err := b.InForce(reg, floor.Pack); err != nil {
-			if !unratified {
-				return nil, exitWith(exitPackInvalid, err)
-			}
-			cfg.Unratified = true
+		if err := b.InForce(reg, floor.Pack); err != nil && !unratified {
+			return nil, exitWith(exitPackInvalid, err)
 		}
 	}
 	v, err := screening.NewVocabulary(reg, cfg, all...)

@@ -3,13 +3,19 @@ package formats
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/parquet-go/parquet-go"
 )
 
@@ -35,7 +41,7 @@ func ReadExamples(name string, file io.ReaderAt, size int64, visit func(Example)
 	if _, err := file.ReadAt(magic[:], 0); err == nil && string(magic[:]) == "PAR1" {
 		return readParquet(file, size, visit)
 	}
-	return readLines(io.NewSectionReader(file, 0, size), strings.HasSuffix(name, ".txt"), visit)
+	return readLines(io.NewSectionReader(file, 0, size), strings.EqualFold(path.Ext(name), ".txt"), visit)
 }
 
 func readLines(r io.Reader, plain bool, visit func(Example) error) error {
@@ -43,7 +49,11 @@ func readLines(r io.Reader, plain bool, visit func(Example) error) error {
 	lines.Buffer(make([]byte, 64<<10), maxLine)
 	rows := 0
 	for n := 1; lines.Scan(); n++ {
-		line := bytes.TrimSpace(lines.Bytes())
+		line := lines.Bytes()
+		if n == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
+		line = bytes.TrimSpace(line)
 		if len(line) == 0 {
 			continue
 		}
@@ -70,10 +80,19 @@ func readLines(r io.Reader, plain bool, visit func(Example) error) error {
 	return nil
 }
 
-func readParquet(file io.ReaderAt, size int64, visit func(Example) error) error {
+func readParquet(file io.ReaderAt, size int64, visit func(Example) error) (err error) {
+	// The library panics on some damaged files. Nothing read is an error here.
+	defer func() {
+		if recover() != nil {
+			err = errors.New("the Parquet file is damaged")
+		}
+	}()
+	if err := checkFooter(file, size); err != nil {
+		return err
+	}
 	opened, err := parquet.OpenFile(file, size)
 	if err != nil {
-		return fmt.Errorf("Parquet: %w", err)
+		return fmt.Errorf("read Parquet: %w", err)
 	}
 	reader := parquet.NewGenericReader[any](opened, opened.Schema())
 	defer reader.Close()
@@ -98,7 +117,7 @@ func readParquet(file io.ReaderAt, size int64, visit func(Example) error) error 
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("Parquet, after row %d: %w", n, err)
+			return fmt.Errorf("read Parquet after row %d: %w", n, err)
 		}
 	}
 	if n == 0 {
@@ -107,111 +126,110 @@ func readParquet(file io.ReaderAt, size int64, visit func(Example) error) error 
 	return nil
 }
 
-// row is every shape that is understood. The first that a row has is read, and
-// its other text keys too, so that nothing hides beside the expected ones.
-type row struct {
-	ID            any             `json:"id"`
-	Messages      json.RawMessage `json:"messages"`      // chat: role and content
-	Conversations json.RawMessage `json:"conversations"` // ShareGPT: from and value
-	Instruction   string          `json:"instruction"`   // Alpaca
-	Input         string          `json:"input"`
-	Output        string          `json:"output"`
-	Text          string          `json:"text"` // plain
-	Prompt        json.RawMessage `json:"prompt"`
-	Completion    json.RawMessage `json:"completion"`
-	Chosen        json.RawMessage `json:"chosen"`
-	Rejected      json.RawMessage `json:"rejected"`
+// checkFooter keeps a damaged length from asking for more memory than there is file.
+func checkFooter(file io.ReaderAt, size int64) error {
+	var tail [8]byte
+	if _, err := file.ReadAt(tail[:], max(0, size-8)); err != nil || string(tail[4:]) != "PAR1" {
+		return errors.New("the Parquet file is cut off")
+	}
+	if length := int64(binary.LittleEndian.Uint32(tail[:4])); length > size-12 {
+		return errors.New("the Parquet file is damaged")
+	}
+	return nil
 }
 
-var errShape = errors.New("has none of the known shapes: messages, conversations, instruction and output, prompt with completion or chosen, text")
+// shapes are the keys by which a row is known to hold an example. One is enough;
+// every other text of the row is read all the same, so that nothing hides beside it.
+var shapes = []string{"messages", "conversations", "conversation", "instruction", "text", "prompt", "completion", "chosen", "rejected"}
 
+var errShape = errors.New("has none of the known shapes: messages, conversations, instruction, prompt with completion or chosen, text")
+
+// parseRow reads one row strictly: a key given twice or in another case could
+// show a trainer another text than the one that was screened.
 func parseRow(raw []byte, id string) (Example, error) {
-	var r row
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return Example{}, errors.New("is not a JSON object of a known shape")
+	var row map[string]any
+	if err := json.Unmarshal(raw, &row); err != nil {
+		return Example{}, errors.New("is not a JSON object in UTF-8 with every key once")
 	}
-	e := Example{ID: id}
-	switch own := r.ID.(type) {
-	case string:
-		if own != "" {
-			e.ID = own
-		}
-	case float64:
-		e.ID = strconv.FormatFloat(own, 'f', -1, 64)
-	}
-	for _, turns := range []json.RawMessage{r.Messages, r.Conversations, r.Prompt, r.Completion, r.Chosen, r.Rejected} {
-		texts, err := turnTexts(turns)
-		if err != nil {
-			return Example{}, err
-		}
-		e.Texts = append(e.Texts, texts...)
-	}
-	for _, text := range []string{r.Instruction, r.Input, r.Output, r.Text} {
-		if text != "" {
-			e.Texts = append(e.Texts, text)
-		}
-	}
-	if len(e.Texts) == 0 {
+	if !slices.ContainsFunc(shapes, func(key string) bool { return row[key] != nil }) {
 		return Example{}, errShape
 	}
-	return e, nil
+	e := Example{ID: rowID(raw, id)}
+	delete(row, "id")
+	system, err := e.add(row)
+	if err == nil && len(e.Texts) == 0 && !system {
+		err = errors.New("holds no text")
+	}
+	return e, err
 }
 
-// turnTexts reads a text, or a list of turns in either chat form.
-func turnTexts(raw json.RawMessage) ([]string, error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil, nil
+// rowID is the row's own id if it can stand in a record, else its number.
+func rowID(raw []byte, number string) string {
+	var own struct {
+		ID jsontext.Value `json:"id"`
+	}
+	if json.Unmarshal(raw, &own) != nil {
+		return number
 	}
 	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return []string{text}, nil
-	}
-	var turns []struct {
-		Role    string          `json:"role"`
-		From    string          `json:"from"`
-		Content json.RawMessage `json:"content"`
-		Value   string          `json:"value"`
-	}
-	if err := json.Unmarshal(raw, &turns); err != nil {
-		return nil, errors.New("has turns that are neither text nor a list of role and content, or from and value")
-	}
-	var texts []string
-	for _, t := range turns {
-		if t.Role == "system" || t.From == "system" {
-			continue
+	switch own.ID.Kind() {
+	case '"':
+		if json.Unmarshal(own.ID, &text) != nil {
+			return number
 		}
-		if t.Value != "" {
-			texts = append(texts, t.Value)
-		}
-		content, err := contentTexts(t.Content)
-		if err != nil {
-			return nil, err
-		}
-		texts = append(texts, content...)
+	case '0':
+		text = string(own.ID) // as written: a double would change large ones
 	}
-	return texts, nil
+	if text == "" || len(text) > 256 || strings.ContainsFunc(text, unicode.IsControl) {
+		return number
+	}
+	return text
 }
 
-// contentTexts reads a turn's content: a text, or a list of parts of which some are text.
-func contentTexts(raw json.RawMessage) ([]string, error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil, nil
-	}
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return []string{text}, nil
-	}
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	if err := json.Unmarshal(raw, &parts); err != nil {
-		return nil, errors.New("has a turn whose content is neither text nor a list of parts")
-	}
-	var texts []string
-	for _, p := range parts {
-		if p.Text != "" {
-			texts = append(texts, p.Text)
+// add collects every text below a value and tells whether it left out a system
+// turn. The parts of one turn are also read as one text, as the model will.
+func (e *Example) add(v any) (system bool, err error) {
+	switch v := v.(type) {
+	case string:
+		if v != "" {
+			e.Texts = append(e.Texts, v)
+		}
+	case []any:
+		for _, item := range v {
+			s, err := e.add(item)
+			if err != nil {
+				return false, err
+			}
+			system = system || s
+		}
+	case map[string]any:
+		role, speaks := v["role"]
+		from, says := v["from"]
+		if speaks && says {
+			return false, errors.New("has a turn with both role and from; whose it is cannot be told")
+		}
+		if role == "system" || from == "system" {
+			return true, nil
+		}
+		before := len(e.Texts)
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if key == "role" || key == "from" || key == "type" && isWord(v[key]) {
+				continue // a label, not what is learned
+			}
+			s, err := e.add(v[key])
+			if err != nil {
+				return false, err
+			}
+			system = system || s
+		}
+		if parts := e.Texts[before:]; (speaks || says) && len(parts) > 1 {
+			e.Texts = append(e.Texts, strings.Join(parts, " "), strings.Join(parts, ""))
 		}
 	}
-	return texts, nil
+	return system, nil
+}
+
+func isWord(v any) bool {
+	text, ok := v.(string)
+	return ok && len(text) <= 32 && !strings.ContainsFunc(text, unicode.IsSpace)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
 	"weir/review"
@@ -25,6 +26,7 @@ type wireCorrection struct {
 	Rules          []string                 `json:"rules"`
 	Outcome        review.CorrectionOutcome `json:"outcome"`
 	ReviewHash     string                   `json:"review_hash"`
+	IdentityScore  jsontext.Value           `json:"identity_score,omitzero"`
 	Expects        *review.Expectation      `json:"expects,omitzero"`
 	Status         review.EpistemicStatus   `json:"epistemic_status"`
 	CreatedAt      time.Time                `json:"created_at"`
@@ -41,7 +43,7 @@ type wireJudgement struct {
 func correctionJSON(c *review.Correction) wireCorrection {
 	w := wireCorrection{ID: review.CorrectionID{Screening: c.ScreeningID, Candidate: c.CandidateID}.String(),
 		ScreeningID: c.ScreeningID, CandidateID: c.CandidateID, Author: c.Author, CorrectionText: c.Text, PriorSurface: c.PriorSurface,
-		PriorTurn: c.PriorTurn, Ruleset: c.Ruleset, Rules: c.Rules, Outcome: c.Outcome, ReviewHash: c.ReviewHash, Expects: c.Expects,
+		PriorTurn: c.PriorTurn, Ruleset: c.Ruleset, Rules: c.Rules, Outcome: c.Outcome, ReviewHash: c.ReviewHash, IdentityScore: c.IdentityScore, Expects: c.Expects,
 		Status: c.Status, CreatedAt: c.CreatedAt, History: make([]wireJudgement, len(c.History))}
 	for i, h := range c.History {
 		w.History[i] = wireJudgement{h.Status, h.Curator, h.Reason, h.At}

@@ -1,0 +1,80 @@
+package screening
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// checkRead holds the short way to the long one: what it accepts, that one accepts with the same result.
+func checkRead(t interface{ Fatalf(string, ...any) }, doc []byte) (ok bool) {
+	fast := &ParsedSpec{Spec: new(Spec), Raw: doc}
+	if bytesProblem(doc) != nil || !looksLikeJSON(doc) || !fast.read() {
+		return false
+	}
+	slow := &ParsedSpec{Spec: new(Spec), Raw: doc}
+	if err := slow.decode(); err != nil {
+		t.Fatalf("%q is accepted, but %v", doc, err)
+	}
+	if diff := cmp.Diff(slow.Spec, fast.Spec); diff != "" {
+		t.Fatalf("%q: (-decoder +reader)\n%s", doc, diff)
+	}
+	if slow.CanonicalSHA256 != fast.CanonicalSHA256 {
+		t.Fatalf("%q: the canonical forms differ", doc)
+	}
+	return true
+}
+
+var readSeeds = []string{
+	`{}`, `{"owner":"ana"}`, ` { "owner" : "ana" , "inputs" : [ ] } `, `{"owner":"a\u00e4\n\"\\\/\ud83d\ude00","team":"ü"}`, `{"owner":"\u0000"}`, `{"owner":"\ud800"}`,
+	`{"inputs":[{"id":"a","kind":"dataset","trust_remote_code":true,"lineage":{},"uris":[],"shape":{"modalities":["text"]}}]}`,
+	`{"inputs":[{"trust_remote_code":null}]}`, `{"inputs":null}`, `{"inputs":[null]}`, `{"inputs":[{},{}],"disclosures":[{"tag":"t","state":"s"}]}`,
+	`{"evidence":{"context":{"alignment_score":0.910,"hedge_threshold_soft":1e-2,"presented_options_count":3,"hedge_emitted":false}}}`,
+	`{"evidence":{"context":{"alignment_score":-0,"presented_options_count":-3}}}`, `{"evidence":{"context":{"alignment_score":1E400}}}`,
+	`{"evidence":{"examples":{"sha256":"","count":10,"hits":0,"ids":["a","b"]}}}`, `{"evidence":{"examples":{"count":01}}}`, `{"evidence":{"examples":{"count":9007199254740993}}}`,
+	`{"owner":"a","owner":"b"}`, `{"OWNER":"a"}`, `{"x":1}`, `{"owner":"a"} {}`, `{"owner":"a",}`, `{"owner":"a"`, `{"owner":"a` + "\t" + `"}`, `{"owner" "a"}`, `[]`, `{"owner":1}`, `{,}`,
+	`{"inputs":[{"id":"a"},]}`, `{"own\u0065r":"a"}`, `{"owner":"a","team":tru}`, `{"objective":{"purposes":["a","b"],"kind":"k"}}`,
+}
+
+func TestReadSpec(t *testing.T) {
+	t.Parallel()
+	accepted := 0
+	for _, doc := range readSeeds {
+		if checkRead(t, []byte(doc)) {
+			accepted++
+		}
+	}
+	if accepted < 9 {
+		t.Errorf("only %d of %d documents take the short way", accepted, len(readSeeds))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		doc := specJSON(t, drawSpec(t))
+		if rapid.Bool().Draw(t, "shuffled") {
+			doc = shuffled(t, doc)
+		}
+		if rapid.Bool().Draw(t, "indented") {
+			var b bytes.Buffer
+			if err := json.Indent(&b, doc, "", "  "); err != nil {
+				t.Fatal(err)
+			}
+			doc = b.Bytes()
+		}
+		if !checkRead(t, doc) {
+			t.Fatalf("%s does not take the short way", doc)
+		}
+		// And damaged in one place.
+		at := rapid.IntRange(0, len(doc)-1).Draw(t, "at")
+		doc[at] = rapid.SampledFrom([]byte(`"\,:{}[]0eE.- anul`+"\x00\t\x80")).Draw(t, "byte")
+		checkRead(t, doc)
+	})
+}
+
+func FuzzReadSpec(f *testing.F) {
+	for _, doc := range readSeeds {
+		f.Add([]byte(doc))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) { checkRead(t, doc) })
+}
