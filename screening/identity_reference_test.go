@@ -294,3 +294,19 @@ func BenchmarkScreenText(b *testing.B) {
 		})
 	}
 }
+
+// Runs of one token around the edges of a block, which a scan by blocks gets
+// wrong first: the definition is the oracle, and the time stays linear.
+func TestReferenceOnRuns(t *testing.T) {
+	t.Parallel()
+	for _, unit := range []string{"you ", "your ", "you-", "-", "--a", "a'b ", "you're ", "tend ", "prior -- rules ", "\u2014you ", "be-come model "} {
+		for _, n := range []int{1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 200} {
+			for _, tail := range []string{"", "are", " are now", "r name is", "model"} {
+				text := strings.Repeat(unit, n) + tail
+				if got, want := ScreenText(RulesetReference, text), slowReference(text); got.IdentityOverride != want.IdentityOverride || !slices.Equal(got.Rules, want.Rules) {
+					t.Errorf("%d times %q and %q: %v, want %v", n, unit, tail, got, want)
+				}
+			}
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package screening
 
-import "strings"
+import (
+	"math/bits"
+	"strings"
+)
 
 // What the words of the reference rules are. Each class is one bit, so that a word could be of several.
 const (
@@ -28,6 +31,9 @@ var refMarkers = []string{
 	"act as if you", "forget your", "from now on you", "ignore your", "override your", "pretend to be", "you are",
 	"you must be", "you should act as", "your character", "your identity", "your name is", "your personality",
 }
+
+// maxMarker is the length of the longest marker.
+const maxMarker = len("you should act as")
 
 // refContractions are written out before anything else is looked at.
 var refContractions = []struct{ short, long string }{
@@ -85,6 +91,32 @@ var refWords = func() wordTable {
 		t.add(word, class)
 	}
 	return t
+}()
+
+// refFilter has a bit set for every word of refWords, and few others, in little memory: most tokens end at it.
+var refFilter = func() (filter [1 << (refFilterBits - 6)]uint64) {
+	for _, slot := range refWords.slots {
+		if slot.value != 0 {
+			hash := refFilterHash(slot.word)
+			filter[hash>>6] |= 1 << (hash & 63)
+		}
+	}
+	return filter
+}()
+
+const refFilterBits = 15
+
+func refFilterHash(w packedWord) uint64 {
+	return (w.head ^ bits.RotateLeft64(w.tail, 29)) * 0x9E3779B97F4A7C15 >> (64 - refFilterBits)
+}
+
+// refSizeMasks keep the bytes of a packed word of a length.
+var refSizeMasks = func() (masks [maxPackedWord + 1]packedWord) {
+	for size := range masks {
+		masks[size].head = 1<<(8*min(size, 8)) - 1
+		masks[size].tail = 1<<(8*max(size-8, 0)) - 1
+	}
+	return masks
 }()
 
 // refContractionTable gives the place in refContractions, counted from 1.

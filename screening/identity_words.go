@@ -67,15 +67,20 @@ func packWord(text string, start, end int) packedWord {
 // loadText8 reads eight bytes, little endian, or what is left of the text.
 func loadText8(text string, i int) uint64 {
 	if i+8 <= len(text) {
-		b := text[i : i+8]
-		return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
-			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		return word8(text[i : i+8])
 	}
 	var w uint64
 	for k := len(text) - 1; k >= i; k-- {
 		w = w<<8 | uint64(text[k])
 	}
 	return w
+}
+
+// word8 reads the first eight bytes, little endian.
+func word8(b string) uint64 {
+	_ = b[7]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 }
 
 // verbForms calls yield with the forms of an English verb that suffixes make, right or wrong ("dropping", "droping",

@@ -149,7 +149,7 @@ func printTable(w io.Writer, sets []textSet, rows []row) {
 		}
 	}
 	if lowest > 0 {
-		fmt.Fprintf(w, "\nThe document stops at the first rule that fires, markers first; weir reads on, since it names them all.\n")
+		fmt.Fprintf(w, "\nThe document stops at the first rule that fires, markers first; weir goes on, since it names them all.\n")
 		fmt.Fprintf(w, "lowest median ratio: %.0fx (to reach: %dx, aim: %dx)\n", lowest, goal, aim)
 	}
 }
