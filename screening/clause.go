@@ -222,8 +222,10 @@ type factClause struct {
 func (c factClause) value(e *evaluation, input int) value {
 	f := e.get(c.col, input)
 	for _, v := range f.values {
-		if slices.Contains(c.want, v) {
-			return yesValue
+		for _, want := range c.want {
+			if v == want {
+				return yesValue
+			}
 		}
 	}
 	if !f.stated || f.unknown {

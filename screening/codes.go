@@ -56,8 +56,17 @@ const (
 	present
 )
 
-var tagStateNames = map[string]tagState{"present": present, "absent": absent, "unknown": unknownState,
-	"placeholder": unknownState, "not_assessed": notAssessed}
+func stateOf(code string) tagState {
+	switch code {
+	case "present":
+		return present
+	case "absent":
+		return absent
+	case "unknown", "placeholder":
+		return unknownState
+	}
+	return notAssessed
+}
 
 var stateCodes = []string{"present", "absent", "unknown", "placeholder", "not_assessed"}
 

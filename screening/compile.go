@@ -100,7 +100,7 @@ func (c *compiler) tag(wanted map[string]string, at string) clause {
 		if !ok {
 			return c.bad(at+"/"+escapePointer(name), "is not a disclosure tag; see docs/spec.md for the list")
 		}
-		state := tagStateNames[wanted[name]]
+		state := stateOf(wanted[name])
 		if wanted[name] != "present" && wanted[name] != "absent" {
 			return c.bad(at+"/"+name, "must be present or absent: what is not known is never a violation")
 		}

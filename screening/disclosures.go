@@ -54,16 +54,6 @@ func (t *tag) better() tagState {
 	return absent
 }
 
-// protectiveTags are those of which the good state is present.
-var protectiveTags = func() (set tagSet) {
-	for ti := range tags {
-		if tags[ti].protective {
-			set |= 1 << ti
-		}
-	}
-	return set
-}()
-
 // tagLevel folds the statements of one level: a structured present or absent
 // beats unknown, and of two the worse holds.
 func tagLevel(statements []Disclosure) (r tagRow) {
@@ -73,7 +63,7 @@ func tagLevel(statements []Disclosure) (r tagRow) {
 		if !ok {
 			continue // check refuses it before anything is classified
 		}
-		bit, s := tagSet(1)<<ti, tagStateNames[d.State]
+		bit, s := tagSet(1)<<ti, stateOf(d.State)
 		switch worse := tags[ti].worse(); {
 		case d.Basis != "structured":
 			if s == worse {
@@ -138,7 +128,7 @@ func (f *facts) statedAt(ti, input int) (p tagPointer) {
 			return false
 		}
 		for i := range statements {
-			if d := &statements[i]; d.Tag == tags[ti].name && d.Basis == "structured" && tagStateNames[d.State] == want {
+			if d := &statements[i]; d.Tag == tags[ti].name && d.Basis == "structured" && stateOf(d.State) == want {
 				p = tagPointer{level, i}
 				return true
 			}
@@ -152,7 +142,7 @@ func (f *facts) statedAt(ti, input int) (p tagPointer) {
 func (f *facts) hintedAt(ti, input int) (p tagPointer) {
 	f.eachLevel(input, func(level int, statements []Disclosure) bool {
 		for i := range statements {
-			if d := &statements[i]; d.Tag == tags[ti].name && d.Basis != "structured" && tagStateNames[d.State] == tags[ti].worse() {
+			if d := &statements[i]; d.Tag == tags[ti].name && d.Basis != "structured" && stateOf(d.State) == tags[ti].worse() {
 				p = tagPointer{level, i}
 				return true
 			}

@@ -233,11 +233,10 @@ func free(values []string, key string) fact {
 }
 
 func yes(b bool, key string) fact {
-	v := "no"
 	if b {
-		v = "yes"
+		return fact{stated: true, values: yesNo[:1], key: key}
 	}
-	return fact{stated: true, values: only(yesNo, v), key: key}
+	return fact{stated: true, values: yesNo[1:], key: key}
 }
 
 func sourceKindFact(f *facts, i int) fact {
@@ -259,7 +258,7 @@ func splitFact(f *facts, i int) fact {
 // immutable revision, or they are not.
 func integrityFact(f *facts, i int) fact {
 	in := f.input(i)
-	pinned := fact{stated: true, values: only(integrityStates, "pinned")}
+	pinned := fact{stated: true, values: integrityStates[0:1]}
 	for j := range in.Digests {
 		if in.Digests[j].valid() {
 			pinned.key, pinned.nth = "/digests", j+1
@@ -270,7 +269,7 @@ func integrityFact(f *facts, i int) fact {
 		pinned.key = "/revision"
 		return pinned
 	}
-	return fact{stated: true, values: only(integrityStates, "loose"), key: "/digests"}
+	return fact{stated: true, values: integrityStates[1:2], key: "/digests"}
 }
 
 // valid reports whether the checksum can be one: real files carry issue URLs,
@@ -301,16 +300,16 @@ func lineageParentsFact(f *facts, i int) fact {
 	if lineage == nil {
 		return found
 	}
-	found.stated, found.values = true, only(parentStates, "none")
+	found.stated, found.values = true, parentStates[0:1]
 	for _, list := range [...]struct {
 		key  string
 		refs []LineageRef
 	}{{"/lineage/derived_from", lineage.DerivedFrom}, {"/lineage/base_models", lineage.BaseModels}} {
 		for j := range list.refs {
 			if !f.recorded(list.refs[j].Ref, i) {
-				return fact{stated: true, values: only(parentStates, "unrecorded"), key: list.key, nth: j + 1}
+				return fact{stated: true, values: parentStates[2:3], key: list.key, nth: j + 1}
 			}
-			found.values = only(parentStates, "recorded")
+			found.values = parentStates[1:2]
 		}
 	}
 	return found
@@ -335,13 +334,13 @@ func lineageGeneratorsFact(f *facts, i int) fact {
 	found.stated = true
 	for _, g := range lineage.GeneratedByModels {
 		if stands(g.Ref) {
-			found.values = only(generatorStates, "named")
+			found.values = generatorStates[1:2]
 		} else {
 			found.unknown = true
 		}
 	}
 	if len(lineage.GeneratedByModels) == 0 {
-		found.values = only(generatorStates, "none")
+		found.values = generatorStates[0:1]
 	}
 	return found
 }
@@ -357,7 +356,7 @@ func residencyFact(f *facts, i int) fact {
 			for _, banned := range r.Excluded {
 				switch {
 				case within(p, banned), p == "worldwide":
-					return fact{stated: true, values: only(yesNo, "no"), key: "/residency/excluded"}
+					return fact{stated: true, values: yesNo[1:2], key: "/residency/excluded"}
 				case within(banned, p): // somewhere in the EU, and one member is excluded
 					found.unknown = true
 				}
@@ -365,7 +364,7 @@ func residencyFact(f *facts, i int) fact {
 		}
 	}
 	if !found.unknown {
-		found.values = only(yesNo, "yes")
+		found.values = yesNo[0:1]
 	}
 	return found
 }

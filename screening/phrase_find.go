@@ -35,7 +35,7 @@ type phraseFinder struct {
 	counts  []uint32 // hits by phrase in this field
 	fold    []byte
 	skel    []byte
-	joined  []byte
+	look    gateLook
 	scout   scout
 	strokes [2][]byte
 }
@@ -86,15 +86,11 @@ func (f *phraseFinder) turnedAway(fields []textField) bool {
 	if f.m.gate == nil || size > MaxDocumentBytes {
 		return false
 	}
-	if cap(f.joined) < size {
-		f.joined = make([]byte, 0, size)
-	}
-	joined := f.joined[:0]
+	f.look.text = slices.Grow(f.look.text[:0], size+2*gateBlock)
 	for i := range fields {
-		joined = append(joined, fields[i].text...)
-		joined = append(joined, '\n')
+		f.look.text = append(append(f.look.text, fields[i].text...), 0)
 	}
-	return f.m.gate.turnsAway(joined)
+	return f.look.turnsAway(f.m.gate)
 }
 
 // search scans a text once, and once more with symbols read as letters if it has such symbols.
@@ -108,11 +104,15 @@ func (f *phraseFinder) search(text string) {
 		return
 	}
 	f.pass(text)
-	if f.scan.saw && f.scan.spelled {
-		hiding := f.scan.hiding
+	if f.scan.saw > 0 && f.scan.spelled {
+		hiding, few := f.scan.hiding, f.scan.saw*256 < len(text)
 		f.clearCounts()
 		f.scan.symbols = true
-		f.pass(text)
+		if few && isASCII(text) {
+			f.passSymbols(text)
+		} else {
+			f.pass(text)
+		}
 		f.scan.hiding = hiding
 	}
 	if over {
@@ -135,6 +135,53 @@ func (f *phraseFinder) pass(text string) {
 			return
 		}
 		s.drop(n)
+	}
+}
+
+// passSymbols looks for hits that begin close enough to a symbol to take it in: all others were found before. The text
+// is ASCII.
+func (f *phraseFinder) passSymbols(text string) {
+	const apart = 512 // symbols closer than this are passed together
+	passed := 0
+	for at := nextSymbol(text, 0); at < len(text); {
+		from, to := at, at
+		for at < len(text) && at-to < apart {
+			for to = at + 1; to < len(text) && asciiClass[text[to]] >= classSymbol; to++ {
+			}
+			at = nextSymbol(text, to)
+		}
+		for letters := 0; from > passed; from-- { // back to a word that begins too many letters before
+			if asciiClass[text[from-1]] >= classSymbol {
+				letters++
+			} else if letters > f.m.reach {
+				break
+			}
+		}
+		f.passPart(text, from, to)
+		passed = to
+	}
+}
+
+// passPart looks for hits that begin in a part of the text, and are no words as they are written.
+func (f *phraseFinder) passPart(text string, from, to int) {
+	s := &f.scan
+	s.reset(text)
+	s.pos = from
+	for {
+		done := s.fill(len(s.toks) + 8)
+		n := len(s.toks)
+		for n > 0 && int(s.toks[n-1].start) >= to {
+			n--
+		}
+		// What begins in the part may go on for as many letters as a phrase can have.
+		if done || n < len(s.toks) && s.used-int(s.toks[n].unit) > f.m.reach {
+			f.match(n)
+			return
+		}
+		if n > 2*blockTokens && n == len(s.toks) {
+			f.match(n - f.m.reach)
+			s.drop(n - f.m.reach)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package screening
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 // phraseGate tells, for most plain ASCII texts, that no phrase can be in them in any form, at a fraction of what a
@@ -128,80 +129,93 @@ func (g *phraseGate) fits(word uint32) bool {
 
 func (g *phraseGate) startSlot(word uint32) uint32 { return word * 0x9E3779B1 >> (g.shift & 31) }
 
-// turnsAway reports whether no phrase can be in the text.
-func (g *phraseGate) turnsAway(text []byte) bool {
-	look := gateLook{gate: g, text: text, steps: len(text)/4 + maxGateSteps}
-	at := 0
-	for ; at+gateBlock+8 <= len(text); at += gateBlock {
-		if !look.block(text[at:at+gateBlock+8], at) {
-			return false
-		}
-	}
-	var rest [2*gateBlock + 8]byte // with room to look beyond the last word
-	n := copy(rest[:], text[at:])
-	return n == 0 || look.block(rest[:gateBlock+8], at) && (n <= gateBlock || look.block(rest[gateBlock:], at+gateBlock))
-}
-
-const gateBlock = 64
-
-// gateLook is one look at a text, block by block.
-type gateLook struct {
-	gate   *phraseGate
-	text   []byte
-	steps  int    // left
-	inWord uint64 // 1: the byte before the block belongs to a word
-}
-
-// block looks at the words that begin in the first gateBlock bytes of a block, which stands at a place of the text.
-func (l *gateLook) block(block []byte, at int) bool {
-	g := l.gate
-	words, plain := wordBits(block)
+// turnsAway reports whether no phrase can be in the text, which it folds on the way.
+func (l *gateLook) turnsAway(g *phraseGate) bool {
+	text, plain := l.fold()
 	if !plain {
 		return false
 	}
-	for starts := words &^ (words<<1 | l.inWord); starts != 0; starts &= starts - 1 {
-		i := bits.TrailingZeros64(starts)
-		n := bits.TrailingZeros64(^(words >> i) | 1<<4)
-		if i > gateBlock-4 {
-			for n = 1; n < 4 && asciiClass[block[i+n]] == classWord; n++ {
+	real := text[:len(text)-gateBlock]
+	steps := len(real)/16 + 4*maxGateSteps
+	inWord := uint64(0) // 1: the byte before belongs to a word
+	for at, words := range l.words {
+		starts := words &^ (words<<1 | inWord)
+		inWord = words >> 63
+		for base := at * gateBlock; starts != 0; starts &= starts - 1 {
+			i := base + bits.TrailingZeros64(starts)
+			word := binary.LittleEndian.Uint32(text[i:])
+			end := (word - lanes32) &^ word & (0x80 * lanes32) // has a bit where the word is over
+			word &= end&-end - 1
+			if word&(0x20*lanes32)<<1&^word != 0 { // has digits
+				word = gateClasses(word)
+			}
+			if g.fits(word) && !g.deadEnd(real[i:], &steps) {
+				return false
 			}
 		}
-		mask := wordMasks[n]
-		word := (binary.LittleEndian.Uint32(block[i:]) | 0x20*lanes32) & mask
-		fits := g.fits(word)
-		if ^word&mask&(0x40*lanes32) != 0 { // has digits, which stand for letters
-			fits = g.mayStart(block[i : i+n])
-		}
-		if fits && !l.deadEnd(at+i) {
-			return false
-		}
 	}
-	l.inWord = words >> 63
 	return true
 }
 
-const lanes32 = lanes & 0xFFFFFFFF
+const (
+	gateBlock = 64
+	lanes32   = lanes & 0xFFFFFFFF
+)
 
-// wordMasks select the first bytes of four.
-var wordMasks = [...]uint32{0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF}
+// gateLook is the room for one look at a text: a copy to fold, and a bit for each of its bytes that belongs to a word.
+type gateLook struct {
+	text  []byte
+	words []uint64
+}
 
-// mayStart looks a word up by its spelling classes.
-func (g *phraseGate) mayStart(letters []byte) bool {
-	var word uint32
-	for i, c := range letters {
-		word |= uint32(spellingClass[c]) << (8 * i)
+// fold puts the text in lower case, and zero where it is no word, with some more zeros behind it. plain: all is ASCII,
+// and nothing is a symbol that could stand for a letter.
+func (l *gateLook) fold() (folded []byte, plain bool) {
+	for len(l.text)%gateBlock != 0 {
+		l.text = append(l.text, 0)
 	}
-	return g.fits(word)
+	text := l.text
+	l.words = slices.Grow(l.words[:0], len(text)/gateBlock)
+	var high uint64
+	for at := 0; at < len(text); at += gateBlock {
+		block := text[at : at+gateBlock]
+		var words, odd uint64
+		for k := 0; k < gateBlock; k += 8 {
+			x := binary.LittleEndian.Uint64(block[k:])
+			high |= x
+			x &^= highBits
+			lower := x | 0x20*lanes
+			letters := laneRange(lower, 'a', 'z')
+			in := letters | laneRange(x, '0', '9')
+			odd |= (lower+0x20*lanes)&^letters | laneRange(x, '!', '$') // symbols are among them
+			words |= in >> 7 * 0x0102040810204080 >> 56 << k
+			if odd&highBits != 0 && symbolLanes(x) != 0 {
+				return nil, false
+			}
+			binary.LittleEndian.PutUint64(block[k:], lower&(in-in>>7))
+		}
+		l.words = append(l.words, words)
+	}
+	l.text = append(text, make([]byte, gateBlock)...)
+	return l.text, high&highBits == 0
+}
+
+// gateClasses puts letters for the digits of a word.
+func gateClasses(word uint32) uint32 {
+	for i := 0; i < 32; i += 8 {
+		if c := byte(word >> i); c >= '0' && c <= '9' {
+			word ^= uint32(c^spellingClass[c]) << i
+		}
+	}
+	return word
 }
 
 // deadEnd reports whether the letters from here on are those of no phrase.
-func (l *gateLook) deadEnd(at int) bool {
-	g := l.gate
+func (g *phraseGate) deadEnd(text []byte, steps *int) bool {
 	var h uint64
-	n, end := 0, min(at+maxGateSteps, len(l.text))
-	for i := at; i < end; i++ {
-		c := l.text[i]
-		if asciiClass[c] != classWord {
+	n, end := 0, min(maxGateSteps, len(text))
+	for i, c := range text[:end] {
+		if c == 0 {
 			continue
 		}
 		c = spellingClass[c]
@@ -216,8 +230,8 @@ func (l *gateLook) deadEnd(at int) bool {
 				case v&headEnds != 0 && g.lengths>>n&1 != 0:
 					return false
 				case v == 0 && n == firstLook, n >= g.most:
-					l.steps -= i - at
-					return l.steps > 0
+					*steps -= i
+					return *steps > 0
 				}
 			}
 			if c != 'm' {
@@ -226,7 +240,7 @@ func (l *gateLook) deadEnd(at int) bool {
 			c = 'n'
 		}
 	}
-	return end == len(l.text)
+	return end == len(text)
 }
 
 // Values of phraseGate.heads.
@@ -234,20 +248,3 @@ const (
 	headEnds   = 1 << iota // a phrase, or its first gateLetters
 	headGoesOn             // the first firstLook letters of a longer one
 )
-
-// wordBits has a bit for each of the first 64 bytes that belongs to a word. plain: all are ASCII, and none is a symbol
-// that could stand for a letter.
-func wordBits(block []byte) (words uint64, plain bool) {
-	_ = block[gateBlock-1]
-	var high uint64
-	clean := uint64(highBits)
-	for k := 0; k < gateBlock; k += 8 {
-		x := load8(block, k)
-		high |= x
-		x &^= highBits
-		clean &= ((x ^ '@'*lanes) + 0x7F*lanes) & ((x ^ '$'*lanes) + 0x7F*lanes) & ((x ^ '!'*lanes) + 0x7F*lanes) & ((x ^ '|'*lanes) + 0x7F*lanes)
-		in := laneRange(x|0x20*lanes, 'a', 'z') | laneRange(x, '0', '9')
-		words |= in >> 7 * 0x0102040810204080 >> 56 << k
-	}
-	return words, high&highBits == 0 && clean == highBits
-}

@@ -104,13 +104,33 @@ func (f *phraseFinder) plainASCII(text string) bool {
 	return true
 }
 
-// begins reports whether the words at a place are those of the trie.
+// begins reports whether a phrase may go on from the words at a place to its end.
 func (m *phraseMatcher) begins(text string, at scoutPlace) bool {
 	node := firstNode(hashASCII(text, int(at.start), int(at.end)))
-	if at.to != 0 {
-		node = nextNode(node, hashASCII(text, int(at.next), int(at.to)))
+	if at.to == 0 {
+		return m.trie.get(node) > trieMore
 	}
-	return m.trie.get(node) != 0
+	node = nextNode(node, hashASCII(text, int(at.next), int(at.to)))
+	for end := int(at.to); ; {
+		switch v := m.trie.get(node); {
+		case v > trieMore:
+			return true
+		case v == 0:
+			return false
+		}
+		start := end
+		for start < len(text) && asciiClass[text[start]] < classWord {
+			start++
+		}
+		end = start
+		for end < len(text) && asciiClass[text[end]] == classWord {
+			end++
+		}
+		if end == start {
+			return end < len(text) // not ASCII: the search has to say
+		}
+		node = nextNode(node, hashASCII(text, start, end))
+	}
 }
 
 // forget drops the hits of the field.

@@ -333,6 +333,12 @@ func (m *phraseMatcher) addSkeletons() {
 }
 
 func isASCII(s string) bool {
+	for len(s) >= 8 {
+		if load8(s, 0)&highBits != 0 {
+			return false
+		}
+		s = s[8:]
+	}
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
 			return false

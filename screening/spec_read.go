@@ -222,24 +222,30 @@ func (r *specReader) name(plan *readPlan, next int) (*readField, bool) {
 	if !r.take('"') {
 		return nil, false
 	}
-	start := r.pos
-	end := strings.IndexByte(r.text[start:min(start+64, len(r.text))], '"') + start
-	if end < start {
-		return nil, false
+	start, text := r.pos, r.text
+	end := start
+	for end < len(text) && text[end] != '"' {
+		end++
 	}
-	key := nameKey(r.text, start, end)
-	for i := range plan.fields {
-		if i += next; i >= len(plan.fields) {
-			i -= len(plan.fields)
+	key := nameKey(text, start, end)
+	for range plan.fields {
+		if next == len(plan.fields) {
+			next = 0
 		}
-		f := &plan.fields[i]
-		if f.key == key && f.name == r.text[start:end] {
-			r.pos = end + 1
-			r.tokens++
-			r.canon = append(r.canon, r.text[start-1:end+1]...)
-			r.canon = append(r.canon, ':')
-			return f, r.take(':')
+		f := &plan.fields[next]
+		if f.key != key || f.name != text[start:end] {
+			next++
+			continue
 		}
+		r.pos = end + 1
+		r.tokens++
+		if r.pos < len(text) && text[r.pos] == ':' {
+			r.pos++
+			r.canon = append(r.canon, text[start-1:r.pos]...)
+			return f, true
+		}
+		r.canon = append(append(r.canon, text[start-1:r.pos]...), ':')
+		return f, r.take(':')
 	}
 	return nil, false
 }

@@ -23,6 +23,23 @@ func laneEqual(x uint64, c byte) uint64 {
 	return ^((x ^ uint64(c)*lanes) + 0x7F*lanes) & highBits
 }
 
+// symbolLanes selects the lanes of x, all below 0x80, that are symbols; see classSymbol.
+func symbolLanes(x uint64) uint64 {
+	return laneEqual(x, '@') | laneEqual(x, '$') | laneEqual(x, '!') | laneEqual(x, '|')
+}
+
+// nextSymbol is the place of the first symbol from i on in ASCII text, its length if there is none.
+func nextSymbol(text string, i int) int {
+	for ; i+8 <= len(text); i += 8 {
+		if found := symbolLanes(load8(text, i)); found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(text) && asciiClass[text[i]] != classSymbol; i++ {
+	}
+	return i
+}
+
 // laneShape gathers what letters a word is made of (see shapeOf): each property has one bit of every lane.
 type laneShape uint64
 
@@ -33,13 +50,12 @@ const (
 	laneDigit01
 	laneStroke
 	laneM
-	laneR
-	laneN
+	laneRN
 )
 
 // suspicious is the function of that name for lanes.
 func (p laneShape) suspicious() bool {
-	return p&laneM != 0 || p&laneR != 0 && p&laneN != 0 || p&laneDigit01 != 0 && p&laneLetter != 0 ||
+	return p&laneM != 0 || p&laneRN != 0 || p&laneDigit01 != 0 && p&laneLetter != 0 ||
 		p&laneUpper != 0 && p&laneStroke != 0
 }
 
@@ -54,7 +70,7 @@ run:
 		switch {
 		case asciiClass[text[i]] == classWord:
 		case asciiClass[text[i]] == classSymbol && text[i] != '!' && asciiClass[text[i+1]] == classWord:
-			s.saw = true
+			s.saw++
 			i++
 		default:
 			break run
@@ -92,8 +108,9 @@ run:
 				if i == start {
 					inner &^= 0x80
 				}
-				shape |= laneShape(upper | inner>>1 | letters>>2 | (strokeI|lowerL&^upper)>>4 |
-					laneEqual(lower, 'm')&letters>>5 | laneEqual(lower, 'r')&letters>>6 | laneEqual(lower, 'n')&letters>>7)
+				// An r before an n, which the next eight bytes may begin with.
+				rn := laneEqual(lower, 'r') & letters & (laneEqual(lower, 'n')>>8 | 1<<63)
+				shape |= laneShape(upper | inner>>1 | letters>>2 | (strokeI|lowerL&^upper)>>4 | laneEqual(lower, 'm')&letters>>5 | rn>>6)
 				if digits &= 1<<(8*n) - 1; digits != 0 {
 					shape |= laneShape(laneRange(x, '0', '1') & digits >> 3)
 					for k := range n {
@@ -130,7 +147,9 @@ run:
 		case classPlain:
 			i++
 		case classSymbol:
-			s.saw = s.saw || s.role(i) != symbolsApart
+			if s.role(i) != symbolsApart {
+				s.saw++
+			}
 			if c != '!' {
 				i++
 				break
@@ -151,14 +170,21 @@ run:
 	return i
 }
 
-// isStrokelessByLanes: can strokelessLanes do what appendStrokeless does? An m takes two lanes, digits are rare, and
-// comparing lanes needs ASCII.
-func isStrokelessByLanes(units uint64) bool {
-	return units&highBits == 0 && (laneEqual(units, 'm')|laneRange(units, '0', '1')) == 0
-}
-
-func strokelessLanes(units uint64) uint64 {
+// strokelessLanes is appendStrokeless for units in the lanes that end with the last. ok: it is not for more than one m,
+// which takes two lanes, nor for digits, which are rare, nor for letters outside ASCII.
+func strokelessLanes(units uint64) (strokeless uint64, ok bool) {
+	m := laneEqual(units, 'm')
+	if units&highBits != 0 || laneRange(units, '0', '1') != 0 || m&(m-1) != 0 {
+		return 0, false
+	}
+	if m != 0 {
+		if units&0xFF != 0 {
+			return 0, false // no lane is free
+		}
+		at := bits.TrailingZeros64(m) &^ 7
+		before := units & (1<<at - 1) >> 8
+		units = units>>at>>8<<8<<at | before | uint64('r')<<at>>8 | uint64('n')<<at
+	}
 	i, stroke := laneEqual(units, 'i'), laneEqual(units, ambiguousStroke)
-	units ^= i>>7*('i'^'l') | stroke>>7*(ambiguousStroke^'l')
-	return units
+	return units ^ (i>>7*('i'^'l') | stroke>>7*(ambiguousStroke^'l')), true
 }

@@ -122,7 +122,7 @@ func (s *textScan) put(e *runeEntry, start, end int) (separated bool) {
 			s.letter(e.fold, e.skel, 0, start, end)
 			return false
 		}
-		s.saw = true
+		s.saw++
 		fallthrough
 	case kindSeparator:
 		s.flush()

@@ -45,7 +45,7 @@ type textScan struct {
 	skels   *skeletonIndex // of the vocabulary; nil: leave skeletons out
 	spelled bool           // fill units and classes (spelled-out matching needs them)
 	symbols bool           // read symbols as the letters they stand for
-	saw     bool           // met a symbol that could be read so
+	saw     int            // symbols met that could be read so
 	run     symbolRun
 
 	gap       runeBits // separators since the last token
@@ -63,7 +63,7 @@ func (s *textScan) setTable(t *runeTable) { s.table, s.ascii = t, t.page(0) }
 func (s *textScan) reset(text string) {
 	s.text, s.pos = text, 0
 	s.toks, s.used, s.folds = s.toks[:0], 0, s.folds[:0]
-	s.gap, s.afterLong, s.afterSyll, s.saw, s.grown = 0, false, false, false, 0
+	s.gap, s.afterLong, s.afterSyll, s.saw, s.grown = 0, false, false, 0, 0
 	s.word, s.run = wordBuilder{}, symbolRun{}
 	s.hiding.reset(len(text))
 }
@@ -94,7 +94,9 @@ func (s *textScan) fill(limit int) bool {
 			i = s.asciiWord(i, limit)
 		case classSymbol:
 			role := s.role(i)
-			s.saw = s.saw || role != symbolsApart
+			if role != symbolsApart {
+				s.saw++
+			}
 			if s.symbols && role == symbolsInWord {
 				i = s.asciiWord(i, limit)
 				continue
@@ -314,8 +316,8 @@ func markStrokes(units []byte) {
 // lookalikes looks up the skeleton in n units, for words other than the one with the hash.
 func (s *textScan) lookalikes(at, n int, word uint64) uint32 {
 	if n > 0 && n <= 8 && at+8 <= len(s.units) {
-		if x := load8(s.units, at) << (64 - 8*n); isStrokelessByLanes(x) {
-			return s.skels.find(mixHash(0, strokelessLanes(x)), word)
+		if x, ok := strokelessLanes(load8(s.units, at) << (64 - 8*n)); ok {
+			return s.skels.find(mixHash(0, x), word)
 		}
 	}
 	s.tmp = appendStrokeless(s.tmp[:0], s.units[at:at+n])
