@@ -39,8 +39,8 @@ fuzz: ## Fuzz every target for 20 seconds each
 		done; done
 
 .PHONY: bench
-bench: ## Run the benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+bench: ## Compare with peers in one run; writes the figures to docs/performance.md
+	cd bench && $(GO) run . && $(GO) run ./identity
 
 .PHONY: packs
 packs: build ## Ratify the shipped packs again after a change

@@ -28,6 +28,9 @@ const (
 	maxGatedPhrases = 4096
 	// maxGateSteps bounds how far one look may go; separators have no other bound.
 	maxGateSteps = 64
+	// closeLooks is how much more than half of the text may be looked at closely: a text that needs more of that is
+	// searched at once.
+	closeLooks = 512
 )
 
 // newPhraseGate builds the gate of a matcher, nil where one would be of no use.
@@ -136,7 +139,7 @@ func (l *gateLook) turnsAway(g *phraseGate) bool {
 		return false
 	}
 	real := text[:len(text)-gateBlock]
-	steps := len(real)/16 + 4*maxGateSteps
+	looked := 0         // bytes that were looked at closely
 	inWord := uint64(0) // 1: the byte before belongs to a word
 	for at, words := range l.words {
 		starts := words &^ (words<<1 | inWord)
@@ -149,7 +152,10 @@ func (l *gateLook) turnsAway(g *phraseGate) bool {
 			if word&(0x20*lanes32)<<1&^word != 0 { // has digits
 				word = gateClasses(word)
 			}
-			if g.fits(word) && !g.deadEnd(real[i:], &steps) {
+			if !g.fits(word) {
+				continue
+			}
+			if looked > i/2+closeLooks || !g.deadEnd(real[i:], &looked) {
 				return false
 			}
 		}
@@ -211,7 +217,7 @@ func gateClasses(word uint32) uint32 {
 }
 
 // deadEnd reports whether the letters from here on are those of no phrase.
-func (g *phraseGate) deadEnd(text []byte, steps *int) bool {
+func (g *phraseGate) deadEnd(text []byte, looked *int) bool {
 	var h uint64
 	n, end := 0, min(maxGateSteps, len(text))
 	for i, c := range text[:end] {
@@ -230,8 +236,8 @@ func (g *phraseGate) deadEnd(text []byte, steps *int) bool {
 				case v&headEnds != 0 && g.lengths>>n&1 != 0:
 					return false
 				case v == 0 && n == firstLook, n >= g.most:
-					*steps -= i
-					return *steps > 0
+					*looked += i
+					return true
 				}
 			}
 			if c != 'm' {

@@ -371,3 +371,56 @@ func TestInForceNeedsAll(t *testing.T) {
 		t.Error("ratified without cases")
 	}
 }
+
+// A report that says "ratified" over a failed gate, sealed correctly, is still
+// not a pack in force.
+func TestForgedReportIsNotInForce(t *testing.T) {
+	t.Parallel()
+	const cases = "schema: weir/cases/v1\npack: pledge\ncases: [{name: a, spec: {objective: {kind: dpo}}, expect: {tuned: violated}}]\n" // nothing upholds it
+	pack := packText("pledge", Ethics, termText("tuned", Observe, "violated_if: {fact: objective.kind, has: dpo}"))
+	p := loadPack(t, pack)
+	b := Bundle{Pack: p, Cases: loadCases(t, p, cases)}
+	r, err := b.Ratify(NewRegistry(), testFloor(t), testDay)
+	if err != nil || r.Ratified {
+		t.Fatalf("the test needs a pack that fails a gate: %v, %v", r, err)
+	}
+	forge := func(change func(*Report)) error {
+		forged := *r
+		forged.Gates = append([]Gate{}, r.Gates...)
+		forged.Ratified, forged.SHA256 = true, ""
+		change(&forged)
+		raw, err := MarshalReport(&forged)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seal, err := reportSeal(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged.SHA256 = seal.String()
+		if raw, err = MarshalReport(&forged); err != nil {
+			t.Fatal(err)
+		}
+		sealed, err := SealPack([]byte(pack), forged.SHA256)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return inForce(sealed, []byte(cases), raw, testFloor(t))
+	}
+	for name, change := range map[string]func(*Report){
+		"only the word":      func(*Report) {},
+		"and no reasons":     func(r *Report) { r.FailureReasons = []string{} },
+		"and no failed gate": func(r *Report) { r.FailureReasons = []string{}; r.Gates = nil },
+		"and every gate green": func(r *Report) {
+			r.FailureReasons = []string{}
+			for i := range r.Gates {
+				r.Gates[i].Passed = true
+			}
+		},
+		"a failed regression": func(r *Report) { r.FailureReasons = []string{}; r.Gates[len(r.Gates)-1].Passed = false },
+	} {
+		if forge(change) == nil {
+			t.Errorf("%s: in force", name)
+		}
+	}
+}

@@ -300,3 +300,16 @@ func BenchmarkParseSpec(b *testing.B) {
 		}
 	}
 }
+
+func TestIsBlank(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"": true, " \t\n": true, "\u200b\u2060\ufeff": true, "\u3164": true, "\u2800\u2800": true, // invisible, a filler, a symbol that is blank
+		"\u0301\u0308": true, "\u200b\u3164\u2800": true, // marks with nothing under them
+		"a": false, "\u200ba": false, ".": false, "é": false, "字": false, "🙂": false,
+	} {
+		if got := IsBlank(text); got != want {
+			t.Errorf("%q: %t, want %t", text, got, want)
+		}
+	}
+}

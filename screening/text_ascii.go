@@ -79,9 +79,23 @@ run:
 		var (
 			hash  uint64
 			shape laneShape
-			n     int
+			n     int // letters in the last lanes
 		)
-		for {
+		if asciiClass[text[i+1]] < classWord { // a word of one character, as a text may have by the million
+			c := text[i]
+			hash = mixHash(0, uint64(c|0x20)<<56)
+			if spell {
+				s.room(used + 1)
+				s.units[used], s.classes[used] = asciiUnit[c], spellingClass[c]
+				used++
+			}
+			if c >= 'A' {
+				shape = laneLetter
+			}
+			i++
+			n = -1
+		}
+		for n >= 0 {
 			x := load8(text, i)
 			high := x & highBits
 			x &^= highBits

@@ -167,6 +167,11 @@ func (s *textScan) symbolWord(start int) int {
 // trailingSymbols makes tokens of the run at i, so that a phrase can end at each place where letters may turn into
 // punctuation: after the last @ or $, and after the first ! or | from there.
 func (s *textScan) trailingSymbols(i int) {
+	if s.run.end == i+1 { // as nearly always
+		s.spell(i, i+1)
+		s.asciiWordToken(i, i+1)
+		return
+	}
 	cut := s.run.end
 	for cut > i && s.text[cut-1] != '@' && s.text[cut-1] != '$' {
 		cut--
@@ -211,18 +216,18 @@ func (s *textScan) role(i int) symbolRole {
 }
 
 func (s *textScan) findRun(i int) {
-	run := &s.run
-	*run = symbolRun{start: i, end: i + 1}
-	for run.end < len(s.text) && asciiClass[s.text[run.end]] == classSymbol {
-		run.end++
+	text, end, role := s.text, i+1, symbolsApart
+	for end < len(text) && asciiClass[text[end]] == classSymbol {
+		end++
 	}
 	switch {
-	case run.end < len(s.text) && asciiClass[s.text[run.end]] >= classWord:
-		run.role = symbolsInWord
-	case run.end-i > maxTrailingSymbols:
-	case i > 0 && asciiClass[s.text[i-1]] >= classWord && (run.end > i+1 || i > 1 && asciiClass[s.text[i-2]] >= classSymbol):
-		run.role = symbolsAfterWord
+	case end < len(text) && asciiClass[text[end]] >= classWord:
+		role = symbolsInWord
+	case end-i > maxTrailingSymbols:
+	case i > 0 && asciiClass[text[i-1]] >= classWord && (end > i+1 || i > 1 && asciiClass[text[i-2]] >= classSymbol):
+		role = symbolsAfterWord
 	}
+	s.run = symbolRun{i, end, role}
 }
 
 // begin puts a stop before a token that starts a sentence, and between syllables that a comma parts.

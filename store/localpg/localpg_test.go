@@ -524,3 +524,24 @@ func read(t *testing.T, path string) string {
 	}
 	return string(text)
 }
+
+// The account that runs the server can read its environment; ours holds webhook secrets.
+func TestServerGetsNoSecrets(t *testing.T) {
+	t.Setenv("WEIR_TEST_SECRET", "whsec_c2VjcmV0")
+	t.Setenv("DATABASE_URL", "postgres://u:p@h/d")
+	account, err := serverAccount("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := (&Server{account: account}).command(t.Context(), "postgres", t.TempDir())
+	for _, kv := range cmd.Env {
+		switch name, _, _ := strings.Cut(kv, "="); name {
+		case "PATH", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "LC_ALL":
+		default:
+			t.Errorf("%s is handed on", name)
+		}
+	}
+	if len(cmd.Env) == 0 {
+		t.Error("an empty environment would be filled with ours")
+	}
+}

@@ -361,3 +361,15 @@ func TestPacks(t *testing.T) {
 		t.Errorf("one pack: %s", a.body)
 	}
 }
+
+// A variable that a script forgot to set must not turn the gate into a 2xx, nor a dry run into a stored row.
+func TestEmptyParametersAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, query := range []string{"?gate", "?gate=", "?dry_run", "?dry_run=", "?gate=True", "?gate=1"} {
+		if a := w.do("POST", "/v1/screenings"+query, "bo", spec("r")); a.status != 400 {
+			t.Errorf("%s: %d, want 400", query, a.status)
+		}
+	}
+	w.nothingStored("a parameter without a value")
+}
