@@ -7,8 +7,16 @@ cd "$(dirname "$0")/.."
 
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/weir-demo.XXXXXX")
 chmod 711 "$work" # the database may run as another user and has to reach its directory
-port=$((20000 + RANDOM % 20000))
-hook_port=$((port + 1))
+free_port() { # below the range from which the system gives ports to clients
+	local p
+	while :; do
+		p=$((20000 + RANDOM % 12000))
+		(exec 3<>"/dev/tcp/127.0.0.1/$p") 2>/dev/null || { echo "$p"; return; }
+	done
+}
+port=$(free_port)
+hook_port=$(free_port)
+while [ "$hook_port" = "$port" ]; do hook_port=$(free_port); done
 export WEIR_SERVER="http://127.0.0.1:$port"
 pids=()
 
