@@ -227,6 +227,9 @@ func (r *specReader) name(plan *readPlan, next int) (*readField, bool) {
 	for end < len(text) && text[end] != '"' {
 		end++
 	}
+	if end == len(text) {
+		return nil, false // cut off within a key
+	}
 	key := nameKey(text, start, end)
 	for range plan.fields {
 		if next == len(plan.fields) {

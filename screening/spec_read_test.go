@@ -3,6 +3,8 @@ package screening
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,4 +79,19 @@ func FuzzReadSpec(f *testing.F) {
 		f.Add([]byte(doc))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) { checkRead(t, doc) })
+}
+
+// A spec that is cut off anywhere, or goes on with something else, is read as the
+// decoder reads it: refused, and never a panic.
+func TestReadSpecOfEveryPrefix(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(filepath.Join("..", "testdata", "specs", "admitted_hedged.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range data {
+		for _, tail := range []string{"", `"`, `\`, `{`, `:`} {
+			checkRead(t, append(data[:cut:cut], tail...))
+		}
+	}
 }
