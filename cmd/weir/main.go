@@ -114,9 +114,9 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		Short: "A screening gate that an ML pipeline asks before it trains",
 		Long: "weir classifies a training specification into block, escalate or admit,\n" +
 			"keeps the decision in Postgres, and sends escalations to reviewers.\n\n" +
-			"Exit codes of check, wait and explain: 0 admit, 10 block, 11 escalated or pending,\n" +
-			"12 expired, superseded or withdrawn, 2 usage or invalid spec, 4 pack invalid,\n" +
-			"20 no answer (treat it as closed).",
+			"Exit codes of check, wait and explain: 0 admit, 10 block, 11 escalated or\n" +
+			"pending, 12 expired, superseded or withdrawn, 2 usage or invalid spec,\n" +
+			"4 pack invalid, 20 no answer (treat it as closed).",
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}

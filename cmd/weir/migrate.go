@@ -14,7 +14,7 @@ import (
 )
 
 func newMigrate() *cobra.Command {
-	cmd := group("migrate", "Bring the schema of DATABASE_URL up to date, or show where it stands")
+	cmd := group("migrate", "Bring the schema of DATABASE_URL up to date, or show its version")
 	dsn := func() (string, error) {
 		if v := os.Getenv("DATABASE_URL"); v != "" {
 			if err := store.CheckDSN(v); err != nil {

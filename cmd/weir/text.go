@@ -23,9 +23,10 @@ func newText() *cobra.Command {
 	screen := &cobra.Command{
 		Use:   "screen FILE|-",
 		Short: "Screen JSON Lines of {id, text}, or plain lines, and print a verdict a line",
-		Long: "Reads JSON Lines with an id and a text, or plain lines (then the id is the line's\n" +
-			"number), and prints one JSON line each: id, identity_override, empty, rules. It\n" +
-			"streams: a file of any size needs little memory.",
+		Long: "Reads JSON Lines with an id and a text, or plain lines (then the id is the\n" +
+			"line's number), and prints one JSON line each: id, identity_override, empty,\n" +
+			"rules. It streams: a file of any size needs little memory. A row that cannot be\n" +
+			"read gets a line with an error, and the exit code is then 2.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ruleset, err := screening.ParseRuleset(name)
