@@ -83,8 +83,9 @@ func (c *Cases) check(ps *problems, p *Pack) {
 		}
 		for _, term := range slices.Sorted(maps.Keys(cs.Expect)) {
 			state := cs.Expect[term]
-			if !slices.ContainsFunc(p.Terms, func(t Term) bool { return t.ID == term }) {
-				ps.add(at+"/expect/"+escapePointer(term), "is not a term of the pack")
+			if !slices.ContainsFunc(p.Terms, func(t Term) bool { return t.ID == term }) &&
+				!slices.ContainsFunc(p.Raises, func(r Raise) bool { return r.Term == term }) {
+				ps.add(at+"/expect/"+escapePointer(term), "is not a term of the pack, or one that it raises")
 			}
 			if state != Violated && state != Upheld && state != NotCheckable {
 				ps.add(at+"/expect/"+escapePointer(term), "must be violated, upheld or not_checkable")

@@ -271,8 +271,7 @@ func (f *facts) evidence(name string, input int) (Evidence, bool) {
 	if !ok {
 		return Evidence{}, false
 	}
-	v := f.get(col, input)
-	return Evidence{Name: name, Value: strings.Join(v.values, ", "), Pointer: f.pointer(col, input)}, v.stated
+	return Evidence{Name: name, Value: strings.Join(f.values(col, input), ", "), Pointer: f.pointer(col, input)}, f.get(col, input).stated
 }
 
 // CEL identifies an unknown by a number; ours carry the input and the column of
@@ -342,11 +341,12 @@ func (v celView) fact(col int) ref.Val {
 	if !f.stated || !list && f.unknown {
 		return celUnknown(v.input, col)
 	}
+	all := v.e.values(col, v.input)
 	if !list {
-		return types.String(f.values[0])
+		return types.String(all[0])
 	}
-	values := make([]ref.Val, 0, len(f.values)+1)
-	for _, s := range f.values {
+	values := make([]ref.Val, 0, len(all)+1)
+	for _, s := range all {
 		if s != "unknown" { // the code is no value: it says that there may be others
 			values = append(values, types.String(s))
 		}

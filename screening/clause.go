@@ -167,8 +167,11 @@ type tagClause struct {
 	want tagState // present or absent
 }
 
-func (c tagClause) value(e *evaluation, input int) value {
-	row, bit := &e.tags[input+1], tagSet(1)<<c.tag
+func (c tagClause) value(e *evaluation, input int) value { return c.of(&e.tags[input+1]) }
+
+// of is the value where this is known of the tags.
+func (c tagClause) of(row *tagRow) value {
+	bit := tagSet(1) << c.tag
 	yes, other := row.better, row.worse
 	if c.want == tags[c.tag].worse() {
 		yes, other = other, yes
@@ -185,13 +188,23 @@ func (c tagClause) value(e *evaluation, input int) value {
 	}
 }
 
+// worseIs is the value that the clause has where the worse is stated.
+func (c tagClause) worseIs() value {
+	if c.want == tags[c.tag].worse() {
+		return yesValue
+	}
+	return no
+}
+
 func (c tagClause) explain(e *evaluation, input int, x *explanation) {
 	state, name := e.tags[input+1].state(c.tag), tags[c.tag].name
 	ev := Evidence{Name: "tag." + name, Value: stateName(state)}
 	if state != notAssessed {
 		ev.Pointer = e.statedAt(c.tag, input).String()
 	}
-	say := Statement{Pointer: "/disclosures", Say: fmt.Sprintf("{tag: %s, state: present|absent, basis: structured}", name)}
+	open := func(at string) {
+		x.open = [][]Statement{{{Pointer: at, Say: fmt.Sprintf("{tag: %s, state: present|absent, basis: structured}", name)}}}
+	}
 	switch v := c.value(e, input); {
 	case v.known():
 		x.because(name+" is stated as "+ev.Value, ev)
@@ -201,11 +214,10 @@ func (c tagClause) explain(e *evaluation, input int, x *explanation) {
 			Evidence{Name: ev.Name, Value: hint + " (hint)", Pointer: e.hintedAt(c.tag, input).String()})
 	case state == notAssessed:
 		x.because(name + " is not stated")
-		x.open = [][]Statement{{say}}
+		open("/disclosures")
 	default:
 		x.because(name+" is stated as not known", ev)
-		say.Pointer = ev.Pointer
-		x.open = [][]Statement{{say}}
+		open(ev.Pointer)
 	}
 }
 
@@ -215,33 +227,43 @@ func stateName(s tagState) string {
 
 // factClause: {fact: license.restrictions, has: nc} or {…, any_of: [nc, nd]}.
 type factClause struct {
-	col  int // in factDefs
-	want []string
+	col   int // in factDefs
+	want  []string
+	codes codeSet // of want, if the fact has a closed list
 }
 
 func (c factClause) value(e *evaluation, input int) value {
-	f := e.get(c.col, input)
-	for _, v := range f.values {
-		for _, want := range c.want {
-			if v == want {
-				return yesValue
-			}
-		}
-	}
-	if !f.stated || f.unknown {
+	codes, stated, unknown := e.coded(c.col, input)
+	return c.answer(e.facts, input, codes, stated, unknown)
+}
+
+// of is the value in a spec that was not coded.
+func (c factClause) of(s *Spec, input int) value {
+	f := facts{spec: s}
+	found := f.get(c.col, input)
+	return c.answer(&f, input, found.codes, found.stated, found.unknown)
+}
+
+func (c factClause) answer(f *facts, input int, codes codeSet, stated, unknown bool) value {
+	switch {
+	case codes&c.codes != 0, factDefs[c.col].codes == nil && slices.ContainsFunc(f.values(c.col, input), c.wants):
+		return yesValue
+	case !stated || unknown:
 		return silent
 	}
 	return no
 }
 
+func (c factClause) wants(value string) bool { return slices.Contains(c.want, value) }
+
 func (c factClause) explain(e *evaluation, input int, x *explanation) {
-	f, def := e.get(c.col, input), &factDefs[c.col]
-	ev := Evidence{Name: def.name, Value: cmp.Or(strings.Join(f.values, ", "), "none"), Pointer: e.pointer(c.col, input)}
+	values, def := e.values(c.col, input), &factDefs[c.col]
+	ev := Evidence{Name: def.name, Value: cmp.Or(strings.Join(values, ", "), "none"), Pointer: e.pointer(c.col, input)}
 	switch v := c.value(e, input); {
 	case v == yesValue: // of a long list, only what matters here
-		ev.Value = strings.Join(slices.DeleteFunc(slices.Clone(f.values), func(v string) bool { return !slices.Contains(c.want, v) }), ", ")
+		ev.Value = strings.Join(slices.DeleteFunc(slices.Clone(values), func(v string) bool { return !c.wants(v) }), ", ")
 		verb := " is "
-		if def.list && len(f.values) > 1 {
+		if def.list && len(values) > 1 {
 			verb = " has "
 		}
 		x.because(def.name+verb+ev.Value, ev)
@@ -249,7 +271,7 @@ func (c factClause) explain(e *evaluation, input int, x *explanation) {
 	case v == no:
 		x.because(def.name+" is "+ev.Value+", not "+strings.Join(c.want, " or "), ev)
 		return
-	case f.stated:
+	case e.get(c.col, input).stated:
 		ev.Value = "unknown"
 		x.because(def.name+" is stated but leaves it open", ev)
 	default:

@@ -13,7 +13,8 @@ var (
 	sourceKinds = []string{"web_crawl", "public_dataset", "licensed", "private_third_party", "user_interactions",
 		"user_other_services", "synthetic", "sensor", "human_authored", "unknown"}
 
-	restrictionCodes = []string{"nc", "nd", "sa", "no_ml", "research_only", "eu_disallowed", "geo", "unknown"}
+	restrictionCodes = []string{"nc", "nd", "sa", "no_ml", "research_only", "eu_disallowed", "geo", "unknown", "use_based",
+		"limited_commercial", "no_outputs"}
 
 	tdmCodes = []string{"reserved", "not_reserved", "unknown"}
 
@@ -24,11 +25,20 @@ var (
 	modalityCodes = []string{"text", "code", "image", "video", "audio", "tabular", "time_series", "graph", "sensor",
 		"three_d", "unknown"}
 
+	// openCodes say what a person has to settle of an imported file: a field that
+	// the file does not resolve, two statements that cannot both hold, terms of use
+	// in words that no code stands for, a part that could not be read, and files
+	// without a checksum that can be one.
+	openCodes = []string{"unresolved", "contradiction", "restriction", "unreadable", "checksum"}
+
 	euMembers = []string{"AT", "BE", "BG", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GR", "HR", "HU", "IE", "IT",
 		"LT", "LU", "LV", "MT", "NL", "PL", "PT", "RO", "SE", "SI", "SK"}
 
 	digestHexLen = map[string]int{"sha256": 64, "sha384": 96, "sha512": 128, "blake3": 64, "md5": 32, "sha1": 40}
 )
+
+// numRestrictions bounds the sets of restrictions; a test keeps it equal to len(restrictionCodes).
+const numRestrictions = 11
 
 // purposeCodes are the declared purposes of a run. Those under "prohibited"
 // name the practices of Article 5 of the EU AI Act; declaring one blocks.
@@ -108,6 +118,23 @@ var tags = []tag{
 	{"violent", false, "depictions or praise of violence"},
 }
 
+// DisclosureTag is something that a disclosure can speak of. The good state of a
+// protective tag is present, of any other absent.
+type DisclosureTag struct {
+	Name       string
+	Protective bool
+	Means      string
+}
+
+// DisclosureTags lists all tags, by name.
+func DisclosureTags() []DisclosureTag {
+	all := make([]DisclosureTag, len(tags))
+	for i, t := range tags {
+		all[i] = DisclosureTag{t.name, t.protective, t.means}
+	}
+	return all
+}
+
 // numTags bounds the arrays of tag states; a test keeps it equal to len(tags).
 const numTags = 25
 
@@ -138,7 +165,9 @@ func unfilled(s string) bool {
 	return len(s) >= 2 && s[0] == '<' && strings.IndexAny(s[1:], "<>") == len(s)-2 && s[len(s)-1] == '>'
 }
 
-func isPlaceholder(s string) bool {
+// IsPlaceholder reports whether a whole text stands for a value that is still to
+// come ("TBD", "[More Information Needed]") or is said not to be known.
+func IsPlaceholder(s string) bool {
 	s = strings.ToLower(strings.TrimSpace(s))
 	return placeholders[s] || unfilled(s)
 }

@@ -18,19 +18,20 @@ var domains = []string{"general", "medical", "legal", "financial", "robotics", "
 // pledges, and which pledges refuse, escalate or hedge when they are violated.
 // The three lists are opt-ins: a commitment in none of them is observed.
 type commitmentList struct {
-	SchemaVersion          string            `json:"schema_version"`
-	PackID                 string            `json:"pack_id"`
-	Version                string            `json:"version"`
-	Description            string            `json:"description"`
-	Domain                 string            `json:"domain"`
-	CommitmentIDs          []string          `json:"commitment_ids"`
-	CommitmentDescriptions map[string]string `json:"commitment_descriptions"`
-	RefusalCommitments     []string          `json:"refusal_commitments"`
-	EscalationCommitments  []string          `json:"escalation_commitments"`
-	HedgeCommitments       []string          `json:"hedge_commitments"`
-	PreferredHedgeSoft     string            `json:"preferred_hedge_soft"`
-	PreferredHedgeStrong   string            `json:"preferred_hedge_strong"`
-	Seal                   string            `json:"mastery_report_sha256"`
+	SchemaVersion          string                 `json:"schema_version"`
+	PackID                 string                 `json:"pack_id"`
+	Version                string                 `json:"version"`
+	Description            string                 `json:"description"`
+	Domain                 string                 `json:"domain"`
+	CommitmentIDs          []string               `json:"commitment_ids"`
+	CommitmentDescriptions map[string]string      `json:"commitment_descriptions"`
+	CommitmentReferences   map[string][]Reference `json:"commitment_references"` // weir's own, optional
+	RefusalCommitments     []string               `json:"refusal_commitments"`
+	EscalationCommitments  []string               `json:"escalation_commitments"`
+	HedgeCommitments       []string               `json:"hedge_commitments"`
+	PreferredHedgeSoft     string                 `json:"preferred_hedge_soft"`
+	PreferredHedgeStrong   string                 `json:"preferred_hedge_strong"`
+	Seal                   string                 `json:"mastery_report_sha256"`
 }
 
 // isCommitmentList tells the two forms apart by the key that names the form.
@@ -67,12 +68,23 @@ func (l *commitmentList) pack(reg *Registry) (*Pack, problems) {
 		}
 		declared[id] = true
 	}
+	for _, id := range slices.Sorted(maps.Keys(l.CommitmentReferences)) {
+		at := "/commitment_references/" + id
+		if !declared[id] {
+			ps.add(at, "is not one of commitment_ids")
+		}
+		for i, r := range l.CommitmentReferences[id] {
+			if !r.whole() {
+				ps.add(at+"/"+strconv.Itoa(i), "needs scheme, id and a relation of %s", oneOf(relations))
+			}
+		}
+	}
 	checkSeal(&ps, l.Seal)
 	responses := l.responses(&ps, declared)
 	p := &Pack{ID: l.PackID, Version: l.Version, Layer: Ethics, Title: spaced(l.PackID), Description: l.Description,
 		PreferredHedgeSoft: l.PreferredHedgeSoft, PreferredHedgeStrong: l.PreferredHedgeStrong, Seal: l.Seal}
 	for _, id := range slices.Sorted(maps.Keys(declared)) {
-		t := Term{ID: id, Title: spaced(id), Description: l.CommitmentDescriptions[id], Severity: "medium",
+		t := Term{ID: id, Title: spaced(id), Description: l.CommitmentDescriptions[id], Severity: "medium", References: l.CommitmentReferences[id],
 			Response: cmp.Or(responses[id], Observe), Structural: structuralCommitments[id],
 			Remedy: "Supply the evidence that shows the commitment was kept, or keep it; docs/packs.md says which key shows what."}
 		if reg.has(id) { // a deployment that can check a structural commitment does

@@ -136,7 +136,7 @@ func (c *compiler) fact(n *clauseNode, at string) clause {
 			return c.bad(at, "asks %s for a value it never has; it has %s", n.Fact, oneOf(def.codes))
 		}
 	}
-	return factClause{col: col, want: want}
+	return factClause{col: col, want: want, codes: codesOf(def.codes, want...)}
 }
 
 func (c *compiler) phrase(texts []string, at string) clause {

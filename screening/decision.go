@@ -13,22 +13,25 @@ import (
 // EngineVersion names the rules by which bytes become decisions. It changes
 // whenever the same bytes, packs and day could give another decision, and stands
 // beside a decision, not in it.
-const EngineVersion = "1"
+const EngineVersion = "3"
 
 // Day is a UTC calendar day, written 2006-01-02.
 type Day string
 
 // ParseDay reads a day.
 func ParseDay(s string) (Day, error) {
-	if _, err := time.Parse(time.DateOnly, s); err != nil {
+	if t, err := time.Parse(time.DateOnly, s); err != nil || t.Year() == 0 {
 		return "", &valueError{"must be a day, written YYYY-MM-DD"}
 	}
 	return Day(s), nil
 }
 
-// UnmarshalText reads what ParseDay reads.
-func (d *Day) UnmarshalText(text []byte) (err error) {
-	*d, err = ParseDay(string(text))
+// UnmarshalJSON reads what ParseDay reads. A null is no day: a date that somebody
+// began to write must not be taken for none.
+func (d *Day) UnmarshalJSON(data []byte) (err error) {
+	text := ""
+	_ = json.Unmarshal(data, &text) // what is no text is no day
+	*d, err = ParseDay(text)
 	return err
 }
 
@@ -62,6 +65,7 @@ type EffectiveFinding struct {
 	Severity string   `json:"severity"`
 	Title    string   `json:"title"`
 	Remedy   string   `json:"remedy,omitzero"` // what would make it pass
+	Raised   *Raised  `json:"raised,omitzero"` // by profiles, above what its own pack asks for
 }
 
 // InjectedHedge says what the disclosure statement becomes.
@@ -73,20 +77,20 @@ type InjectedHedge struct {
 
 // SafetyVerdict is the floor's answer: all findings of one safety pack.
 type SafetyVerdict struct {
-	Pack             string    `json:"pack"`
-	Upheld           bool      `json:"upheld"`
-	Violated         []string  `json:"violated_boundaries"`
-	RuntimeCheckable int       `json:"runtime_checkable_count"`
-	Findings         []Finding `json:"findings"` // in lexical order of term
+	Pack             string     `json:"pack"`
+	Upheld           bool       `json:"upheld"`
+	Violated         []string   `json:"violated_boundaries"`
+	RuntimeCheckable int        `json:"runtime_checkable_count"`
+	Findings         []*Finding `json:"findings"` // in lexical order of term; read only: those with nothing to show are the vocabulary's own
 }
 
 // EthicsVerdict is a pledge's answer: all findings of one ethics pack.
 type EthicsVerdict struct {
-	Pack             string    `json:"pack"`
-	Upheld           bool      `json:"upheld"`
-	Violated         []string  `json:"violated_commitments"`
-	RuntimeCheckable int       `json:"runtime_checkable_count"`
-	Findings         []Finding `json:"findings"` // in lexical order of term
+	Pack             string     `json:"pack"`
+	Upheld           bool       `json:"upheld"`
+	Violated         []string   `json:"violated_commitments"`
+	RuntimeCheckable int        `json:"runtime_checkable_count"`
+	Findings         []*Finding `json:"findings"` // in lexical order of term; read only, as in SafetyVerdict
 }
 
 // MarshalDecision gives the stored form of a decision.
@@ -95,9 +99,9 @@ func MarshalDecision(d *Decision) ([]byte, error) { return json.Marshal(d) }
 // Finding looks a finding up by its tagged id.
 func (d *Decision) Finding(tagged string) (*Finding, bool) {
 	layer, id, _ := strings.Cut(tagged, ":")
-	in := func(fs []Finding) *Finding {
-		if i := slices.IndexFunc(fs, func(f Finding) bool { return f.Term == id }); i >= 0 {
-			return &fs[i]
+	in := func(fs []*Finding) *Finding {
+		if i := slices.IndexFunc(fs, func(f *Finding) bool { return f.Term == id }); i >= 0 {
+			return fs[i]
 		}
 		return nil
 	}
@@ -121,67 +125,102 @@ func (d *Decision) Finding(tagged string) (*Finding, bool) {
 // decision bytes. The error is an [*InvalidError] when the spec lacks what the
 // packs cannot do without (a disclosure statement to hedge).
 func Classify(spec *ParsedSpec, v *Vocabulary, asOf Day) (*Decision, error) {
-	if err := v.accepts(spec); err != nil {
+	if err := v.accepts(spec, asOf); err != nil {
 		return nil, err
 	}
-	e := v.begin(spec.Spec)
-	f := fold{v: v, findings: make([]Finding, len(e.answers))}
-	f.decision = Decision{SpecSHA256: spec.SHA256, CanonicalSHA256: spec.CanonicalSHA256, AsOf: asOf, Packs: v.Packs(),
+	e := v.begin(spec)
+	f := fold{v: v, effects: e.effects[:0], decision: &Decision{SpecSHA256: spec.SHA256, CanonicalSHA256: spec.CanonicalSHA256, AsOf: asOf, Packs: v.refs,
 		AuditOnly: v.cfg.AuditOnly, Unratified: v.cfg.Unratified,
-		Causes: []EffectiveFinding{}, Missing: []Statement{}, Safety: []SafetyVerdict{}, Ethics: []EthicsVerdict{}}
+		Causes: []EffectiveFinding{}, Missing: []Statement{}, Safety: []SafetyVerdict{}, Ethics: []EthicsVerdict{}}}
 	answers := e.answers
 	for i := range v.packs {
 		p := &v.packs[i]
 		f.verdict(p, e, answers[:len(p.terms)])
 		answers = answers[len(p.terms):]
 	}
+	d := f.finish(spec.DisclosureStatement)
+	clear(f.effects) // room that is used again keeps nothing alive
+	e.effects = f.effects
 	v.end(e)
-	return f.finish(spec.DisclosureStatement), nil
+	return d, nil
 }
 
 // accepts refuses a spec without what the packs cannot do without.
-func (v *Vocabulary) accepts(spec *ParsedSpec) error {
-	if v.hedges && IsBlank(spec.DisclosureStatement) {
+func (v *Vocabulary) accepts(spec *ParsedSpec, asOf Day) error {
+	if IsBlank(spec.DisclosureStatement) && v.HedgesOn(asOf) {
 		return spec.Invalid(Problem{Pointer: "/disclosure_statement",
 			Detail: "must not be blank: a term in force may put a hedge before it"})
 	}
 	return nil
 }
 
+// HedgesOn reports whether a term that can ask for a hedge is in force on a day.
+func (v *Vocabulary) HedgesOn(day Day) bool {
+	if !v.hedges {
+		return false
+	}
+	for i := range v.packs {
+		if slices.ContainsFunc(v.packs[i].terms, func(t compiledTerm) bool { return t.hedger != nil && t.outOfForce(day) == "" }) {
+			return true
+		}
+	}
+	return false
+}
+
 // fold gathers findings and their effects while the packs are gone through.
 type fold struct {
 	v        *Vocabulary
-	decision Decision
+	decision *Decision
 	effects  []effect
-	findings []Finding // for the packs to come
 	tally    tally
 }
 
 type effect struct {
 	EffectiveFinding
-	term    *Term
+	term    *compiledTerm
 	pack    *compiledPack
 	finding *Finding
+	hedges  bool // also one that a profile raised: admitted by people, the hedge still goes with the run
 }
 
 func (f *fold) verdict(p *compiledPack, e *evaluation, answers []answer) {
-	n := len(p.terms)
-	findings := f.findings[:n:n]
-	f.findings = f.findings[n:]
+	findings, own := p.plain, false
 	violated, checkable := []string{}, 0
 	for i := range p.terms {
 		t := &p.terms[i]
-		fd := &findings[i]
-		t.explain(e, &answers[i], fd)
+		fd := t.plain
+		if a := &answers[i]; !t.isPlain(a) {
+			fd = t.explain(e, a)
+			if !own {
+				findings, own = slices.Clone(findings), true
+			}
+			findings[i] = fd
+		}
+		if f.v.dated {
+			if why := t.outOfForce(f.decision.AsOf); why != "" {
+				aside := *fd // it may be shared
+				aside.setAside(t.Term, why)
+				if !own {
+					findings, own = slices.Clone(findings), true
+				}
+				findings[i] = &aside
+				continue
+			}
+		}
 		if fd.RuntimeCheckable() {
 			checkable++
 		}
 		if fd.State == Violated {
 			violated = append(violated, t.ID)
 		}
-		if r := f.tally.add(t, fd.result()); r > 0 {
-			f.effects = append(f.effects, effect{EffectiveFinding{tagID(p.Layer, t.ID), r, t.Severity, t.Title, t.Remedy}, t.Term, p, fd})
+		res := fd.result()
+		if r := f.tally.add(t, res); r > 0 {
+			f.effects = append(f.effects, effect{EffectiveFinding{tagID(p.Layer, t.ID), r, t.Severity, t.Title, t.Remedy, t.raising.said(res, r)},
+				t, p, fd, r == Hedge || t.raising != nil && t.raising.effects[res] == Hedge})
 		}
+	}
+	if len(p.terms) == 0 {
+		return // a profile without terms of its own finds nothing
 	}
 	if p.Layer == Safety {
 		f.decision.Safety = append(f.decision.Safety, SafetyVerdict{p.ID, len(violated) == 0, violated, checkable, findings})
@@ -191,7 +230,7 @@ func (f *fold) verdict(p *compiledPack, e *evaluation, answers []answer) {
 }
 
 func (f *fold) finish(statement string) *Decision {
-	d := &f.decision
+	d := f.decision
 	d.NoPolicyMatched = !f.tally.checked
 	d.Outcome = f.tally.outcome(f.v.cfg)
 	worst := Response(0) // no effect
@@ -214,8 +253,9 @@ func (f *fold) finish(statement string) *Decision {
 			refused = append(refused, e.Term)
 		}
 	}
-	for _, e := range f.effects {
-		d.effects = append(d.effects, TermEffect{e.EffectiveFinding, e.pack.ID})
+	d.effects = make([]TermEffect, len(f.effects))
+	for i, e := range f.effects {
+		d.effects[i] = TermEffect{e.EffectiveFinding, e.pack.ID}
 	}
 	sortCauses(d.Causes)
 	d.Missing = shortest(append(open, f.toMatch()))
@@ -232,7 +272,7 @@ func (f *fold) toMatch() (alternatives [][]Statement) {
 	for _, e := range f.effects {
 		open := e.finding.open
 		undecidable := slices.ContainsFunc(open, func(part [][]Statement) bool { return len(part) == 0 })
-		if f.tally.checked || e.pack.Layer != Ethics || e.term.Response == Observe || len(open) == 0 || undecidable {
+		if f.tally.checked || !e.term.decides || len(open) == 0 || undecidable {
 			continue
 		}
 		alternatives = append(alternatives, shortest(open))
@@ -254,14 +294,14 @@ func (f *fold) hedge(statement string) *InjectedHedge {
 	var h *InjectedHedge
 	var lowest string
 	for _, e := range f.effects {
-		if e.Effect != Hedge {
+		if !e.hedges {
 			continue
 		}
-		if h == nil || e.pack.ID < lowest {
+		if by := e.term.hedger; h == nil || by.ID < lowest {
 			if h == nil {
 				h = &InjectedHedge{}
 			}
-			h.Text, lowest = e.pack.HedgeText(), e.pack.ID
+			h.Text, lowest = by.HedgeText(), by.ID
 		}
 		h.Terms = append(h.Terms, e.Term)
 	}

@@ -80,7 +80,7 @@ func TestEffectOfOneFinding(t *testing.T) {
 				}
 				wantCauses := []EffectiveFinding{}
 				if want >= Hedge {
-					wantCauses = []EffectiveFinding{{"ethics:x", want, "low", "T", "R"}}
+					wantCauses = []EffectiveFinding{{Term: "ethics:x", Effect: want, Severity: "low", Title: "T", Remedy: "R"}}
 				}
 				if diff := cmp.Diff(wantCauses, d.Causes); diff != "" {
 					t.Errorf("%s: %s", name, diff)

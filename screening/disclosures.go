@@ -92,10 +92,10 @@ func (r tagRow) with(o *tagRow) tagRow {
 }
 
 // tagTable works out all tags at all places: row 0 is the spec as a whole, row i+1 the input i.
-func tagTable(s *Spec, table []tagRow) []tagRow {
+func tagTable(s *Spec) []tagRow {
 	own := tagLevel(s.Disclosures)
 	whole, said := own, ^tagSet(0)
-	table = append(table[:0], whole)
+	table := append(make([]tagRow, 0, len(s.Inputs)+1), whole)
 	for i := range s.Inputs {
 		row := tagLevel(s.Inputs[i].Disclosures)
 		row = row.with(&own)

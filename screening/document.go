@@ -364,3 +364,14 @@ func stripNotes(data []byte) ([]byte, error) {
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escapePointer(token string) string { return pointerEscapes.Replace(token) }
+
+// Locate gives the 1-based source line of what a pointer names in a document that
+// [Decode] took, or of what holds it; 0 when it is not known. It is for those who
+// find faults in what they decoded.
+func Locate(data []byte, pointer string) int {
+	d, err := parseDocument("", "", data)
+	if err != nil {
+		return 0
+	}
+	return d.locate()(pointer)
+}

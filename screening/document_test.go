@@ -14,7 +14,7 @@ import (
 const marker = "S3CRET-VALUE" // stands in submitted values; no error may show it
 
 // soon is far below what a bomb takes and far above what a slow machine needs.
-const soon = 3 * time.Second
+const soon = 15 * time.Second
 
 const jsonHead = `{"schema":"weir/spec/v1","run_ref":"r","owner":"ana","objective":{"kind":"sft"}`
 

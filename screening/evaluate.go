@@ -8,6 +8,7 @@ type evaluation struct {
 	failure string   // first failure of the term being evaluated, "" = none
 	answers []answer // of all terms, in the order of the vocabulary
 	details []detail // of answers that have more to say
+	effects []effect // room for a fold
 }
 
 func (e *evaluation) fail(format string, args ...any) {
@@ -101,12 +102,12 @@ func (t *tally) outcome(cfg VocabularyConfig) Outcome {
 
 // begin looks at a spec: its facts are prepared and every term is answered;
 // nothing short-circuits. end gives the room back.
-func (v *Vocabulary) begin(s *Spec) *evaluation {
+func (v *Vocabulary) begin(p *ParsedSpec) *evaluation {
 	e, _ := v.scratch.Get().(*evaluation)
 	if e == nil {
 		e = &evaluation{facts: new(facts)}
 	}
-	e.reset(s, v.matcher)
+	e.reset(p.Spec, &p.coded, v.matcher)
 	e.answers, e.details = e.answers[:0], e.details[:0]
 	for i := range v.packs {
 		terms := v.packs[i].terms
@@ -166,7 +167,7 @@ func (t *compiledTerm) answer(e *evaluation) answer {
 // upheld. A spec without a data set cannot uphold anything about its data.
 func (t *compiledTerm) overInputs(e *evaluation) answer {
 	worst := no
-	for i := range e.inputKinds {
+	for i := range e.inputs {
 		worst = max(worst, t.at(e, i))
 	}
 	if worst == no && !e.hasDataset {
@@ -179,7 +180,7 @@ func (t *compiledTerm) overInputs(e *evaluation) answer {
 // it does not ask about is not excused either: there it looks as soon as one of
 // its tags is stated for the worse, or as not known.
 func (t *compiledTerm) at(e *evaluation, i int) value {
-	kind := e.inputKinds[i]
+	kind := e.inputs[i].kind
 	if (t.over|t.ifStated)&kind == 0 {
 		return no
 	}
@@ -203,15 +204,18 @@ func (e *evaluation) failed(why string) answer {
 // over many specs asks for the decision of those that come out otherwise. For a
 // spec of which every term is upheld it allocates nothing.
 func Decide(spec *ParsedSpec, v *Vocabulary, asOf Day) (Outcome, error) {
-	if err := v.accepts(spec); err != nil {
+	if err := v.accepts(spec, asOf); err != nil {
 		return 0, err
 	}
-	e := v.begin(spec.Spec)
+	e := v.begin(spec)
 	var t tally
 	answers := e.answers
 	for i := range v.packs {
 		terms := v.packs[i].terms
 		for j := range terms {
+			if v.dated && terms[j].outOfForce(asOf) != "" {
+				continue
+			}
 			t.add(&terms[j], answers[j].result)
 		}
 		answers = answers[len(terms):]

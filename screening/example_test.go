@@ -28,7 +28,7 @@ func Example() {
 	reg := screening.NewRegistry()
 	err := reg.Register("few_languages", func(s *screening.Spec) screening.Finding {
 		for i, in := range s.Inputs {
-			if len(in.Shape.Languages) > 2 {
+			if in.Shape != nil && len(in.Shape.Languages) > 2 {
 				return screening.Finding{State: screening.Violated, Reason: "an input has more than two languages",
 					Evidence: []screening.Evidence{{Name: "shape.languages", Value: strings.Join(in.Shape.Languages, ", "),
 						Pointer: fmt.Sprintf("/inputs/%d/shape/languages", i)}}}

@@ -39,11 +39,17 @@ func TestFacts(t *testing.T) {
 		{"integrity", "digests: [{alg: sha256, value: " + hex40 + "}]", "loose", "/digests"},
 		{"integrity", "revision: " + hex40, "pinned", "/revision"},
 		{"integrity", "revision: main", "loose", "/digests"},
+		{"integrity", `revision: "\x10` + hex40[1:] + `"`, "loose", "/digests"},
+		{"integrity", `revision: "é` + hex40[2:] + `"`, "loose", "/digests"},
+		{"integrity", "revision: g" + hex40[1:], "loose", "/digests"},
 		{"lineage.parents", "", silence, "/lineage"},
 		{"lineage.parents", "lineage: {}", "none", "/lineage"},
 		{"lineage.parents", "lineage: {derived_from: [{ref: d2}], base_models: [{ref: m1}]}", "recorded", "/lineage"},
 		{"lineage.parents", "lineage: {derived_from: [{ref: d2}, {ref: elsewhere}]}", "unrecorded", "/lineage/derived_from/1"},
 		{"lineage.parents", "lineage: {base_models: [{ref: \"\"}]}", "unrecorded", "/lineage/base_models/0"},
+		{"lineage.parents", "lineage: {generated_by_models: [{ref: m1}]}", "recorded", "/lineage"},
+		{"lineage.parents", "lineage: {derived_from: [{ref: d2}], generated_by_models: [{ref: m1}, {ref: vendor/model}]}", "unrecorded", "/lineage/generated_by_models/1"},
+		{"lineage.parents", "lineage: {generated_by_models: [{ref: vendor/model, license: MIT}]}", "unrecorded", "/lineage/generated_by_models/0"},
 		{"lineage.parents", "lineage: {derived_from: [{ref: d1}]}", "unrecorded", "/lineage/derived_from/0"},
 		{"lineage.parents", "lineage: {activities: [{ref: elsewhere}]}", "none", "/lineage"},
 		{"lineage.generators", "", silence, "/lineage/generated_by_models"},
@@ -61,14 +67,14 @@ func TestFacts(t *testing.T) {
 		{"residency.allowed", "residency: {stored_in: [DE], processed_in: [FR], excluded: [US]}", "yes", "/residency"},
 		{"residency.allowed", "residency: {stored_in: [DE], processed_in: [FR]}", left, "/residency"},
 		{"residency.allowed", "residency: {stored_in: [DE], excluded: [US]}", left, "/residency"},
-		{"residency.allowed", "residency: {stored_in: [US], excluded: [US]}", "no", "/residency/excluded"},
-		{"residency.allowed", "residency: {stored_in: [DE], processed_in: [US], excluded: [US]}", "no", "/residency/excluded"},
-		{"residency.allowed", "residency: {stored_in: [DE], processed_in: [DE], excluded: [EU]}", "no", "/residency/excluded"},
+		{"residency.allowed", "residency: {stored_in: [US], excluded: [US]}", "no", "/residency/stored_in/0"},
+		{"residency.allowed", "residency: {stored_in: [DE], processed_in: [US], excluded: [US]}", "no", "/residency/processed_in/0"},
+		{"residency.allowed", "residency: {stored_in: [DE], processed_in: [DE], excluded: [EU]}", "no", "/residency/stored_in/0"},
 		{"residency.allowed", "residency: {stored_in: [EU], processed_in: [FR], excluded: [DE]}", left, "/residency"},
-		{"residency.allowed", "residency: {stored_in: [worldwide], processed_in: [FR], excluded: [DE]}", "no", "/residency/excluded"},
+		{"residency.allowed", "residency: {stored_in: [worldwide], processed_in: [FR], excluded: [DE]}", "no", "/residency/stored_in/0"},
 		{"residency.allowed", "residency: {stored_in: [worldwide], processed_in: [FR], excluded: []}", "yes", "/residency"},
 		{"residency.allowed", "residency: {stored_in: [CH], processed_in: [CH], excluded: [EU]}", "yes", "/residency"},
-		{"residency.allowed", "residency: {stored_in: [CH], processed_in: [CH], excluded: [worldwide]}", "no", "/residency/excluded"},
+		{"residency.allowed", "residency: {stored_in: [CH], processed_in: [CH], excluded: [worldwide]}", "no", "/residency/stored_in/0"},
 		{"split", "", silence, "/split"},
 		{"split", "split: all", "all", "/split"},
 		{"split", "split: custom", "custom " + left, "/split"},
@@ -79,7 +85,7 @@ func TestFacts(t *testing.T) {
 		{"documentation", "description: A set., creators: [{name: Ana}]", "present", "/description"},
 		{"documentation", "description: A set., publisher: {name: Lab}", "present", "/description"},
 		{"documentation", "description: TODO, creators: [{name: Ana}]", "missing", "/description"},
-		{"documentation", "description: A set., creators: [{name: unknown}]", "missing", "/description"},
+		{"documentation", "description: A set., creators: [{name: unknown}]", "missing", "/creators"},
 		{"documentation", "description: \"\\u200b\", creators: [{name: Ana}]", "missing", "/description"},
 		{"spec.objective.kind", "", "other", "/objective/kind"},
 		{"spec.objective.purposes", "", "research", "/objective/purposes"},
@@ -96,7 +102,11 @@ func TestFacts(t *testing.T) {
 			}
 			all := newFacts(parseSpec(t, doc).Spec, nil)
 			f, at := all.get(col, 0), all.pointer(col, 0)
-			got := strings.Join(f.values, ",")
+			values := all.values(col, 0)
+			if !factDefs[col].perSpec && all.inputs[0].coded[col] != f.coded() {
+				t.Errorf("coded as %+v, but it is %+v", all.inputs[0].coded[col], f)
+			}
+			got := strings.Join(values, ",")
 			switch {
 			case !f.stated:
 				got = silence
@@ -110,7 +120,7 @@ func TestFacts(t *testing.T) {
 			if got != tt.want || at != pointer {
 				t.Errorf("got %q at %s, want %q at %s", got, at, tt.want, pointer)
 			}
-			for _, v := range f.values {
+			for _, v := range values {
 				if codes := factDefs[col].codes; codes != nil && !slices.Contains(codes, v) {
 					t.Errorf("%s is not a code of the fact", v)
 				}
@@ -122,7 +132,10 @@ func TestFacts(t *testing.T) {
 func TestFactTable(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, d := range factDefs {
+	for col, d := range factDefs {
+		if d.perSpec != (col >= numInputFacts) || !d.perSpec && len(d.codes) > 16 {
+			t.Errorf("%s: is not where or what codedFact takes it to be", d.name)
+		}
 		if seen[d.name] || d.say == "" || d.get == nil {
 			t.Errorf("%s: doubled or incomplete", d.name)
 		}

@@ -38,6 +38,9 @@ type Finding struct {
 	Reason   string         `json:"reason"`
 	Evidence []Evidence     `json:"evidence,omitempty"`
 	Inputs   []InputFinding `json:"inputs,omitempty"` // inputs that are violated or not checkable
+	// OutOfForce is set when the term is not in force on the day of the decision:
+	// the finding then leads to nothing, whatever it says.
+	OutOfForce OutOfForce `json:"out_of_force,omitempty"`
 
 	open [][][]Statement // per undecided input, the alternatives that would decide it
 }
@@ -55,14 +58,30 @@ func notCheckable(term string, cause Cause, reason string) Finding {
 	return Finding{Term: term, State: NotCheckable, Cause: cause, Reason: reason}
 }
 
-// explain says an answer in words. Saying it can fail too, and that is a failure
-// of the term as well.
-func (t *compiledTerm) explain(e *evaluation, a *answer, f *Finding) {
-	f.Term, f.Reason = t.ID, upheldReason
-	f.State, f.Cause = a.result.state()
-	if a.result == resultUpheld && a.detail == 0 && !t.keeps {
-		return
+// plainFinding is what the term comes to when there is nothing to show: upheld by
+// its clause, or never checkable without one. It is the same for every spec.
+func (t *compiledTerm) plainFinding() *Finding {
+	f := Finding{Term: t.ID, State: Upheld, Reason: upheldReason}
+	switch {
+	case t.clause != nil:
+	case t.Structural != "":
+		f = notCheckable(t.ID, CauseStructural, "cannot be seen in a spec; "+t.Structural)
+	default:
+		f = notCheckable(t.ID, CauseNoPredicate, "no predicate is registered for this term")
 	}
+	return &f
+}
+
+// isPlain reports whether an answer is said by the plain finding.
+func (t *compiledTerm) isPlain(a *answer) bool {
+	return a.detail == 0 && (t.clause == nil || a.result == resultUpheld && !t.keeps)
+}
+
+// explain says an answer that is not plain in words. Saying it can fail too, and
+// that is a failure of the term as well.
+func (t *compiledTerm) explain(e *evaluation, a *answer) *Finding {
+	f := &Finding{Term: t.ID, Reason: upheldReason}
+	f.State, f.Cause = a.result.state()
 	defer func() {
 		if recover() != nil {
 			*f = notCheckable(t.ID, CauseError, "the predicate failed and decided nothing")
@@ -78,18 +97,15 @@ func (t *compiledTerm) explain(e *evaluation, a *answer, f *Finding) {
 		default:
 			f.Reason = d.failure
 		}
-		return
+		return f
 	}
 	switch {
-	case t.Structural != "":
-		f.Reason = "cannot be seen in a spec; " + t.Structural
-	case t.clause == nil:
-		f.Reason = "no predicate is registered for this term"
 	case t.over == 0:
 		t.explainSpec(e, a.value, f)
 	case a.value != no:
 		t.explainInputs(e, f)
 	}
+	return f
 }
 
 // honest corrects a predicate's answer that contradicts itself or cannot be read.
@@ -123,7 +139,7 @@ func (t *compiledTerm) explainSpec(e *evaluation, v value, f *Finding) {
 
 func (t *compiledTerm) explainInputs(e *evaluation, f *Finding) {
 	var reasons []string
-	for i := range e.inputKinds {
+	for i := range e.inputs {
 		v := t.at(e, i)
 		if v == no {
 			continue
@@ -146,8 +162,10 @@ func (t *compiledTerm) explainInputs(e *evaluation, f *Finding) {
 }
 
 func joinReasons(reasons []string) string {
-	reasons = slices.Compact(slices.Clone(reasons))
-	return strings.Join(reasons, "; ")
+	if len(reasons) == 1 {
+		return reasons[0]
+	}
+	return strings.Join(slices.Compact(slices.Clone(reasons)), "; ")
 }
 
 // joinInputs shortens what would repeat for every input.
@@ -165,6 +183,9 @@ func compactEvidence(all []Evidence) []Evidence {
 	type key struct {
 		name, value, pointer string
 		span                 Span
+	}
+	if len(all) < 2 {
+		return all
 	}
 	seen := make(map[key]bool, len(all))
 	out := all[:0]

@@ -19,11 +19,12 @@ func (b *Bundle) runGates(reg *Registry, floor *Pack, asOf Day) ([]Gate, error) 
 	if b.Pack.ID != FloorID {
 		packs = append(packs, floor)
 	}
-	v, err := NewVocabulary(reg, VocabularyConfig{}, packs...)
+	v, err := NewVocabulary(reg, VocabularyConfig{}, append(packs, b.Bases...)...)
 	if err != nil {
 		return nil, err
 	}
-	g := gateRun{bundle: b, v: v, asOf: asOf}
+	v.dated = false // what is not yet in force must work on its first day, so all terms count as in force
+	g := gateRun{bundle: b, v: v, asOf: asOf, terms: v.answerable(b.Pack)}
 	return []Gate{g.replay(), g.cases(), g.coverage(), g.vacuous(), g.complete(), g.required()}, nil
 }
 
@@ -31,6 +32,26 @@ type gateRun struct {
 	bundle *Bundle
 	v      *Vocabulary
 	asOf   Day
+	terms  []*Term
+}
+
+// answerable lists the terms that a pack's cases have to show: its own and those
+// that it raises, as the vocabulary has them.
+func (v *Vocabulary) answerable(p *Pack) (terms []*Term) {
+	ids := make([]string, 0, len(p.Terms)+len(p.Raises))
+	for i := range p.Terms {
+		ids = append(ids, p.Terms[i].ID)
+	}
+	for _, r := range p.Raises {
+		ids = append(ids, r.Term)
+	}
+	slices.Sort(ids[len(p.Terms):])
+	for _, id := range ids {
+		if t, ok := v.Term(tagID(p.Layer, id)); ok {
+			terms = append(terms, t)
+		}
+	}
+	return terms
 }
 
 // classify decides a case and gives the findings of the pack under test.
@@ -39,14 +60,13 @@ func (g *gateRun) classify(s *Spec) (*Decision, map[string]*Finding, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := Classify(&ParsedSpec{Spec: s, Raw: raw, SHA256: Sum(raw), doc: &document{json: raw}}, g.v, g.asOf)
+	d, err := Classify(&ParsedSpec{Spec: s, Raw: raw, SHA256: Sum(raw), doc: document{json: raw}, coded: s.code()}, g.v, g.asOf)
 	if err != nil {
 		return nil, nil, err
 	}
 	found := map[string]*Finding{}
-	for i := range g.bundle.Pack.Terms {
-		id := g.bundle.Pack.Terms[i].ID
-		found[id], _ = d.Finding(tagID(g.bundle.Pack.Layer, id))
+	for _, t := range g.terms {
+		found[t.ID], _ = d.Finding(tagID(g.bundle.Pack.Layer, t.ID))
 	}
 	return d, found, nil
 }
@@ -117,8 +137,7 @@ func (g *gateRun) caseProblem(c *Case) string {
 func (g *gateRun) coverage() Gate {
 	covered, checkable := 0, 0
 	var lacking []string
-	for i := range g.bundle.Pack.Terms {
-		t := &g.bundle.Pack.Terms[i]
+	for _, t := range g.terms {
 		if t.ViolatedIf == nil && t.Predicate == "" {
 			continue
 		}
@@ -139,8 +158,7 @@ func (g *gateRun) coverage() Gate {
 // vacuous: a term that acts but can never be checked is a promise without a check.
 func (g *gateRun) vacuous() Gate {
 	var empty []string
-	for i := range g.bundle.Pack.Terms {
-		t := &g.bundle.Pack.Terms[i]
+	for _, t := range g.terms {
 		if t.Response != Observe && t.ViolatedIf == nil && t.Predicate == "" {
 			empty = append(empty, t.ID)
 		}
@@ -189,7 +207,7 @@ func admits(d *Decision) bool {
 
 // acts reports whether the pack has terms that block or escalate.
 func (g *gateRun) acts() bool {
-	return slices.ContainsFunc(g.bundle.Pack.Terms, func(t Term) bool { return t.Response >= Escalate })
+	return slices.ContainsFunc(g.terms, func(t *Term) bool { return t.Response >= Escalate })
 }
 
 // required: taking one statement out of a complete case, where that leaves a
@@ -221,7 +239,7 @@ func (g *gateRun) required() Gate {
 }
 
 func (g *gateRun) leavesOpen(whole, less map[string]*Finding) bool {
-	return slices.ContainsFunc(g.bundle.Pack.Terms, func(t Term) bool {
+	return slices.ContainsFunc(g.terms, func(t *Term) bool {
 		return t.Response >= Escalate && whole[t.ID].RuntimeCheckable() && !less[t.ID].RuntimeCheckable()
 	})
 }
@@ -256,12 +274,12 @@ func withoutOne(s *Spec) (out []lessSpec) {
 			})
 		}
 		less(at+"/sources", func(c *Spec) { c.Inputs[i].Sources = nil })
-		less(at+"/collection", func(c *Spec) { c.Inputs[i].Collection = Collection{} })
+		less(at+"/collection", func(c *Spec) { c.Inputs[i].Collection = nil })
 		less(at+"/license", func(c *Spec) { c.Inputs[i].License = License{} })
 		less(at+"/consent", func(c *Spec) { c.Inputs[i].Consent = Consent{} })
 		less(at+"/lineage", func(c *Spec) { c.Inputs[i].Lineage = nil })
-		less(at+"/shape", func(c *Spec) { c.Inputs[i].Shape = Shape{} })
-		less(at+"/residency", func(c *Spec) { c.Inputs[i].Residency = Residency{} })
+		less(at+"/shape", func(c *Spec) { c.Inputs[i].Shape = nil })
+		less(at+"/residency", func(c *Spec) { c.Inputs[i].Residency = nil })
 		less(at+"/split", func(c *Spec) { c.Inputs[i].Split = "" })
 		less(at+"/trust_remote_code", func(c *Spec) { c.Inputs[i].TrustRemoteCode = nil })
 	}

@@ -99,3 +99,18 @@ func marshal(t testing.TB, d *Decision) string {
 	}
 	return string(out)
 }
+
+// profileText is a profile of base; raises are in YAML flow form, comma-separated.
+func profileText(id string, base *Pack, raises string, terms ...string) string {
+	text := strings.TrimSuffix(packText(id, Ethics), "terms:\n") +
+		fmt.Sprintf("extends: [{id: %s, sha256: %s}]\nraises: [%s]\n", base.ID, base.SHA256, raises)
+	if len(terms) > 0 {
+		text += "terms:\n" + strings.Join(terms, "")
+	}
+	return text
+}
+
+func profile(t testing.TB, id string, base *Pack, raises string, terms ...string) *Pack {
+	t.Helper()
+	return loadPack(t, profileText(id, base, raises, terms...))
+}

@@ -9,7 +9,7 @@ import (
 )
 
 // restrictionSet holds restrictions, bit i standing for restrictionCodes[i].
-type restrictionSet uint8
+type restrictionSet uint16
 
 func restrictionsOf(codes ...string) (set restrictionSet) {
 	for _, c := range codes {
@@ -17,21 +17,6 @@ func restrictionsOf(codes ...string) (set restrictionSet) {
 	}
 	return set
 }
-
-func (s restrictionSet) codes() []string { return restrictionLists[s] }
-
-// restrictionLists has the codes of every set.
-var restrictionLists = func() (lists [1 << 8][]string) {
-	for set := range lists {
-		for i, c := range restrictionCodes {
-			if set&(1<<i) != 0 {
-				lists[set] = append(lists[set], c)
-			}
-		}
-		lists[set] = slices.Clip(lists[set])
-	}
-	return lists
-}()
 
 // branches are the ways to comply with a licence expression, each as the
 // restrictions that come with it. A way that another one makes needless is left
@@ -65,24 +50,41 @@ func (b branches) and(other branches) (out branches) {
 // unknownLicense is the way of a licence that is not understood.
 var unknownLicense = restrictionsOf("unknown")
 
+// ways are the ways that can be taken, and whether they are understood. A way
+// through a licence that is not understood is none while there is another; where
+// there is no other, what its understood parts ask is asked all the same.
+func (b branches) ways() (ways branches, understood bool) {
+	known := slices.DeleteFunc(slices.Clone(b), func(s restrictionSet) bool { return s&unknownLicense != 0 })
+	if len(known) > 0 {
+		return known, true
+	}
+	for _, s := range b {
+		ways = ways.or(branches{s &^ unknownLicense})
+	}
+	return ways, false
+}
+
 // sum is what an expression comes to: the restrictions that every way comes with,
 // whether that is all there is to say, and whether it is understood. Of
-// "CC-BY-NC-4.0 OR CC-BY-SA-4.0" nobody knows which was taken. A way through a
-// licence that is not understood is none, but what an understood part of it asks
-// is asked all the same.
+// "CC-BY-NC-4.0 OR CC-BY-SA-4.0" nobody knows which was taken.
 func (b branches) sum() (set restrictionSet, settled, understood bool) {
-	known := slices.DeleteFunc(slices.Clone(b), func(s restrictionSet) bool { return s&unknownLicense != 0 })
-	if understood = len(known) > 0; understood {
-		b = known
-	}
-	if len(b) == 0 {
+	ways, understood := b.ways()
+	if len(ways) == 0 {
 		return 0, false, false
 	}
 	set = ^restrictionSet(0)
-	for _, s := range b {
+	for _, s := range ways {
 		set &= s
 	}
-	return set &^ unknownLicense, len(b) == 1, understood
+	return set, len(ways) == 1, understood
+}
+
+// within reports whether each of the ways, with what is asked anyhow, complies
+// with a choice: it comes with all that one way of the choice comes with.
+func (b branches) within(choice branches, anyhow restrictionSet) bool {
+	return !slices.ContainsFunc(b, func(s restrictionSet) bool {
+		return !slices.ContainsFunc(choice, func(c restrictionSet) bool { return c&^(s|anyhow) == 0 })
+	})
 }
 
 var brackets = strings.NewReplacer("(", " ( ", ")", " ) ")
@@ -95,7 +97,7 @@ var commonLicenses = sync.OnceValue(func() map[string]declaredTerms {
 	known := map[string]declaredTerms{}
 	for _, id := range slices.Concat(spdxlicenses.GetLicenses(), spdxlicenses.GetDeprecated()) {
 		if knownLicense(id) != nil {
-			set, one, ok := readExpression(licenseAlias(id)).sum()
+			set, one, ok := readExpression(id).sum()
 			known[id] = declaredTerms{restrictions: set, understood: ok, settled: one}
 		}
 	}
@@ -173,13 +175,34 @@ func (p *expressionParser) one() branches {
 	return oneLicense(id)
 }
 
-// oneLicense gives the ways of one id; an id outside knownLicense is not
-// understood, and what is not understood is never allowed.
+// oneLicense gives the ways of one id: of the SPDX list, or one that this service
+// knows beside it. Any other is not understood, and what is not understood is never allowed.
 func oneLicense(id string) branches {
 	if b := knownLicense(id); b != nil {
 		return b
 	}
+	if strings.IndexByte(id, ':') >= 0 { // of another document, which may mean anything by it
+		return branches{unknownLicense}
+	}
+	name, private := cutPrefixFold(id, licenseRef)
+	if b := licenseRefs()[strings.ToLower(name)]; private && b != nil {
+		return b
+	}
+	expression := licenseWords()[plainWords(name)]
+	if ref, ok := strings.CutPrefix(expression, licenseRef); ok {
+		return licenseRefs()[strings.ToLower(ref)]
+	}
+	if b := knownLicense(expression); b != nil && !private { // LicenseRef-MIT is whatever somebody meant by it
+		return b
+	}
 	return branches{unknownLicense}
+}
+
+func cutPrefixFold(s, prefix string) (rest string, ok bool) {
+	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
+		return s, false
+	}
+	return s[len(prefix):], true
 }
 
 // knownLicense knows the data and model licences that occur in practice.
@@ -220,7 +243,7 @@ var freeLicenses = []string{
 	"BSD-3-Clause-Clear", "BSD-4-Clause", "BSL-1.0", "CC0-1.0", "CC-PDDC", "CDLA-Permissive-1.0",
 	"CDLA-Permissive-2.0", "ECL-2.0", "EPL-1.0", "EPL-2.0", "ISC", "MIT", "MIT-0", "MPL-2.0", "MS-PL", "NCSA",
 	"ODC-By-1.0", "PDDL-1.0", "PostgreSQL", "Python-2.0", "Unlicense", "UPL-1.0", "WTFPL", "Zlib", "OGL-UK-3.0",
-	"etalab-2.0",
+	"etalab-2.0", "C-UDA-1.0", "O-UDA-1.0", "LPPL-1.3c",
 }
 
-var shareAlikeLicenses = []string{"CDLA-Sharing-1.0", "EUPL-1.2", "ODbL-1.0", "OSL-3.0"}
+var shareAlikeLicenses = []string{"CDLA-Sharing-1.0", "EUPL-1.1", "EUPL-1.2", "LGPLLR", "ODbL-1.0", "OFL-1.1", "OSL-3.0"}

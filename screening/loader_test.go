@@ -16,7 +16,8 @@ const packDir = "../testdata/packs"
 var namesALine = regexp.MustCompile(` line [0-9]+:`)
 
 // Every bad pack is a file whose first line says what its message has to say;
-// the message also names the file and a line.
+// the message also names the file and a line. A profile is held against the
+// working packs, and one that is not there is missing.
 func TestPackFiles(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir(packDir)
@@ -24,6 +25,21 @@ func TestPackFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	reg := screening.NewRegistry()
+	var working []*screening.Pack
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), "working_") {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(packDir, entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := screening.LoadPack(entry.Name(), data, reg)
+		if err != nil {
+			t.Fatalf("does not load: %v", err)
+		}
+		working = append(working, p)
+	}
 	count := map[string]int{}
 	for _, entry := range entries {
 		name := entry.Name()
@@ -36,6 +52,9 @@ func TestPackFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			p, err := screening.LoadPack(name, data, reg)
+			if err == nil {
+				_, err = p.Bases(working)
+			}
 			switch kind {
 			case "working":
 				if err != nil {

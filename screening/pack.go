@@ -28,16 +28,20 @@ const (
 
 // Pack is a loaded pack: it is well-formed, but not by that in force.
 type Pack struct {
-	ID                   string    `json:"id"`
-	Version              string    `json:"version"`
-	Layer                Layer     `json:"layer"`
-	Title                string    `json:"title"`
-	Description          string    `json:"description"`
-	PreferredHedgeSoft   string    `json:"preferred_hedge_soft"`
-	PreferredHedgeStrong string    `json:"preferred_hedge_strong"`
-	Terms                []Term    `json:"terms"` // in lexical order of id
-	Seal                 string    `json:"mastery_report_sha256"`
-	SHA256               Digest256 `json:"-"` // of the canonical form without the seal
+	ID                   string `json:"id"`
+	Version              string `json:"version"`
+	Layer                Layer  `json:"layer"`
+	Title                string `json:"title"`
+	Description          string `json:"description"`
+	PreferredHedgeSoft   string `json:"preferred_hedge_soft"`
+	PreferredHedgeStrong string `json:"preferred_hedge_strong"`
+	// Extends makes the pack a deployment profile: it is bound to these packs, and
+	// Raises makes terms of theirs stricter.
+	Extends []Extended `json:"extends,omitzero"`
+	Raises  []Raise    `json:"raises,omitzero"`
+	Terms   []Term     `json:"terms"` // in lexical order of id; a profile need not have any
+	Seal    string     `json:"mastery_report_sha256"`
+	SHA256  Digest256  `json:"-"` // of the canonical form without the seal: the pack's identity
 
 	doc *document
 }
@@ -57,6 +61,11 @@ type Term struct {
 	Response    Response    `json:"response,omitzero"`
 	Unchecked   Response    `json:"unchecked,omitzero"` // effect when not checkable; see Term.unchecked for the default
 	Remedy      string      `json:"remedy,omitzero"`    // what would make it pass
+
+	// EffectiveFrom is the first day on which the term is in force, Sunset the first
+	// on which it no longer is; "" = no bound. Asked by as_of alone.
+	EffectiveFrom Day `json:"effective_from,omitzero"`
+	Sunset        Day `json:"sunset,omitzero"`
 }
 
 // Reference points to an entry of a public taxonomy. The id is opaque.
@@ -65,6 +74,10 @@ type Reference struct {
 	ID       string `json:"id"`
 	Relation string `json:"relation"` // exact, close, broad, narrow or related
 	Version  string `json:"version"`
+}
+
+func (r *Reference) whole() bool {
+	return r.Scheme != "" && r.ID != "" && slices.Contains(relations, r.Relation)
 }
 
 var (
@@ -150,10 +163,11 @@ func (p *Pack) check(ps *problems, reg *Registry) {
 	if p.Layer != Safety && p.Layer != Ethics {
 		ps.add("/layer", "must be safety or ethics")
 	}
-	if len(p.Terms) == 0 {
+	if len(p.Terms) == 0 && len(p.Raises) == 0 {
 		ps.add("/terms", "must not be empty: a pack that checks nothing would look like one that passes")
 	}
 	checkSeal(ps, p.Seal)
+	p.checkProfile(ps)
 	first := map[string]int{}
 	for i := range p.Terms {
 		t, at := &p.Terms[i], "/terms/"+strconv.Itoa(i)
@@ -191,7 +205,7 @@ func (t *Term) check(ps *problems, at string, layer Layer, reg *Registry) {
 		bad("severity", "must be one of %s", oneOf(severities))
 	}
 	for i, r := range t.References {
-		if r.Scheme == "" || r.ID == "" || !slices.Contains(relations, r.Relation) {
+		if !r.whole() {
 			bad("references/"+strconv.Itoa(i), "needs scheme, id and a relation of %s", oneOf(relations))
 		}
 	}
@@ -209,6 +223,15 @@ func (t *Term) check(ps *problems, at string, layer Layer, reg *Registry) {
 	}
 	if t.Response != Observe && t.Response != 0 && IsBlank(t.Remedy) {
 		bad("remedy", "must say what would make it pass")
+	}
+	if t.Sunset != "" && t.Sunset <= t.EffectiveFrom {
+		bad("sunset", "must be after effective_from, or the term would never be in force")
+	}
+	if layer == Safety && t.EffectiveFrom != "" {
+		bad("effective_from", "a safety term is always in force; it cannot have dates")
+	}
+	if layer == Safety && t.Sunset != "" {
+		bad("sunset", "a safety term is always in force; it cannot have dates")
 	}
 	ways := 0
 	if t.ViolatedIf != nil {

@@ -38,6 +38,9 @@ type phraseFinder struct {
 	look    gateLook
 	scout   scout
 	strokes [2][]byte
+
+	todo     []textTodo // by field
+	rereader rereader
 }
 
 func newPhraseFinder(m *phraseMatcher) *phraseFinder {
@@ -61,14 +64,17 @@ func (m *phraseMatcher) find(fields []textField) textFindings {
 
 func (f *phraseFinder) find(fields []textField) (found textFindings) {
 	f.hits = f.hits[:0]
-	if f.turnedAway(fields) {
-		return found
+	size, any := f.gate(fields)
+	for i, todo := range f.todo {
+		if todo&toSearch != 0 {
+			f.field, f.from = i, len(f.hits)
+			f.search(fields[i].text)
+			found.obfuscations = f.scan.hiding.appendTo(found.obfuscations, i)
+			f.settle()
+		}
 	}
-	for i := range fields {
-		f.field, f.from = i, len(f.hits)
-		f.search(fields[i].text)
-		found.obfuscations = f.scan.hiding.appendTo(found.obfuscations, i)
-		f.settle()
+	if any&toReread != 0 && !f.m.plain && size <= MaxDocumentBytes { // no document has more
+		found.obfuscations = f.reread(fields, found.obfuscations)
 	}
 	if len(f.hits) > 0 {
 		found.hits = slices.Clone(f.hits)
@@ -77,20 +83,71 @@ func (f *phraseFinder) find(fields []textField) (found textFindings) {
 	return found
 }
 
-// turnedAway asks the gate about all texts at once, for most are short.
-func (f *phraseFinder) turnedAway(fields []textField) bool {
-	size := 0
+// gatedTogether is how many bytes of short texts are gated at once: many for what a look costs, few because all of them
+// are searched if one is not turned away.
+const gatedTogether = 256
+
+// textTodo is what a text needs. One that the gate turned away needs no search and no marks trimmed, for it says nothing
+// whatever stands between its words; but the gate takes digits for letters, and knows no escapes.
+type textTodo uint8
+
+const (
+	toSearch textTodo = 1 << iota
+	toTrimDigits
+	toTrimMarks
+	toResolve
+
+	toReread = toTrimDigits | toTrimMarks | toResolve
+)
+
+// gate asks the gate about all texts. It gives their size together, and what any of them needs.
+func (f *phraseFinder) gate(fields []textField) (size int, any textTodo) {
+	f.todo = slices.Grow(f.todo[:0], len(fields))[:len(fields)]
+	for from, to := 0, 0; from < len(fields); from = to {
+		together := 0
+		for ; to < len(fields) && (to == from || together+len(fields[to].text) < gatedTogether); to++ {
+			together += len(fields[to].text) + 1
+		}
+		size += together - (to - from)
+		any |= f.gateTogether(fields[from:to], f.todo[from:to], together)
+	}
+	return size, any
+}
+
+func (f *phraseFinder) gateTogether(fields []textField, todo []textTodo, size int) (any textTodo) {
+	look := &f.look
+	gated, away := f.m.gate != nil && size <= MaxDocumentBytes, false
+	if gated {
+		look.text = slices.Grow(look.text[:0], size+2*gateBlock)
+		for i := range fields {
+			look.text = append(append(look.text, fields[i].text...), 0)
+		}
+		away = look.turnsAwayPlain(f.m.gate)
+	}
+	at := 0
 	for i := range fields {
-		size += len(fields[i].text) + 1
+		end := at + len(fields[i].text)
+		todo[i] = 0
+		odd := !gated || look.odd.touch(at, end)
+		if odd || !away {
+			todo[i] = toSearch | toTrimMarks
+		}
+		if odd || mayBeGlued(fields[i].text) && look.glued.touch(at, end) {
+			todo[i] |= toTrimDigits
+		}
+		if !gated || look.escapes.touch(at, end) {
+			todo[i] |= toResolve
+		}
+		any |= todo[i]
+		at = end + 1
 	}
-	if f.m.gate == nil || size > MaxDocumentBytes {
-		return false
-	}
-	f.look.text = slices.Grow(f.look.text[:0], size+2*gateBlock)
-	for i := range fields {
-		f.look.text = append(append(f.look.text, fields[i].text...), 0)
-	}
-	return f.look.turnsAway(f.m.gate)
+	return any
+}
+
+// mayBeGlued: are digits beside the letters of an ASCII text more than its own way to name something?
+func mayBeGlued(text string) bool {
+	const most = 2                                                                     // letters that a byte stands for
+	return len(text) >= minSpelledLetters/most && !isHex(text, 40) && !isHex(text, 64) // revisions, ids
 }
 
 // search scans a text once, and once more with symbols read as letters if it has such symbols.
@@ -100,20 +157,23 @@ func (f *phraseFinder) search(text string) {
 		text = text[:maxTextBytes]
 	}
 	f.scan.symbols = false
-	if f.m.plain && f.plainASCII(text) {
-		return
-	}
-	f.pass(text)
-	if f.scan.saw > 0 && f.scan.spelled {
-		hiding, few := f.scan.hiding, f.scan.saw*256 < len(text)
+	f.scan.reset(text)
+	// To go over a text twice for one letter outside ASCII is worth no more than the short way of plain forms.
+	if f.m.scouts == nil || !f.m.plain && !isASCII(text) || !f.scoutPart(text, 0, len(text)) {
+		f.clearCounts()
+		f.hits = f.hits[:f.from]
+		f.pass(text)
+		if f.scan.saw > 0 && f.scan.spelled {
+			hiding := f.scan.hiding
+			f.clearCounts()
+			f.scan.symbols = true
+			f.pass(text)
+			f.scan.hiding = hiding
+		}
+	} else if f.scan.spelled {
 		f.clearCounts()
 		f.scan.symbols = true
-		if few && isASCII(text) {
-			f.passSymbols(text)
-		} else {
-			f.pass(text)
-		}
-		f.scan.hiding = hiding
+		f.scoutSymbols(text)
 	}
 	if over {
 		f.scan.hiding.note(hidesExpansion, maxTextBytes, maxTextBytes)
@@ -138,15 +198,15 @@ func (f *phraseFinder) pass(text string) {
 	}
 }
 
-// passSymbols looks for hits that begin close enough to a symbol to take it in: all others were found before. The text
+// scoutSymbols looks for hits that begin close enough to a symbol to take it in: all others were found before. The text
 // is ASCII.
-func (f *phraseFinder) passSymbols(text string) {
-	const apart = 512 // symbols closer than this are passed together
+func (f *phraseFinder) scoutSymbols(text string) {
+	const apart = 64 // symbols closer than this are looked at together
 	passed := 0
 	for at := nextSymbol(text, 0); at < len(text); {
 		from, to := at, at
 		for at < len(text) && at-to < apart {
-			for to = at + 1; to < len(text) && asciiClass[text[to]] >= classSymbol; to++ {
+			for to = min(at+apart, len(text)); to < len(text) && asciiClass[text[to]] >= classSymbol; to++ {
 			}
 			at = nextSymbol(text, to)
 		}
@@ -157,31 +217,11 @@ func (f *phraseFinder) passSymbols(text string) {
 				break
 			}
 		}
-		f.passPart(text, from, to)
-		passed = to
-	}
-}
-
-// passPart looks for hits that begin in a part of the text, and are no words as they are written.
-func (f *phraseFinder) passPart(text string, from, to int) {
-	s := &f.scan
-	s.reset(text)
-	s.pos = from
-	for {
-		done := s.fill(len(s.toks) + 8)
-		n := len(s.toks)
-		for n > 0 && int(s.toks[n-1].start) >= to {
-			n--
-		}
-		// What begins in the part may go on for as many letters as a phrase can have.
-		if done || n < len(s.toks) && s.used-int(s.toks[n].unit) > f.m.reach {
-			f.match(n)
+		if !f.scoutPart(text, from, to) {
+			f.pass(text)
 			return
 		}
-		if n > 2*blockTokens && n == len(s.toks) {
-			f.match(n - f.m.reach)
-			s.drop(n - f.m.reach)
-		}
+		passed = to
 	}
 }
 
@@ -233,7 +273,7 @@ func (f *phraseFinder) sequences(i int) {
 
 // follow goes on from a node of the trie with token at.
 func (f *phraseFinder) follow(first, at int, node uint64) {
-	if at >= len(f.scan.toks) {
+	if !f.scan.reach(at) {
 		return
 	}
 	f.eachReading(at, func(word uint64) {
@@ -345,7 +385,7 @@ func (f *phraseFinder) spelledFrom(i int, head uint64) {
 	longest := m.heads.get(head)
 	from := s.toks[i].unit
 	var h uint64
-	for j := i; j < len(s.toks); j++ {
+	for j := i; s.reach(j); j++ {
 		t := &s.toks[j]
 		end := t.unit + uint32(t.units)
 		if end-from > longest {
@@ -410,10 +450,10 @@ func (f *phraseFinder) settle() {
 	f.clearCounts()
 	hits := f.hits[f.from:]
 	slices.SortFunc(hits, func(a, b phraseHit) int {
-		return cmp.Or(
-			cmp.Compare(a.start, b.start), cmp.Compare(a.phrase, b.phrase), cmp.Compare(a.end, b.end),
-			cmp.Compare(a.form, b.form),
-		)
+		if a.start != b.start { // as nearly always
+			return cmp.Compare(a.start, b.start)
+		}
+		return cmp.Or(cmp.Compare(a.phrase, b.phrase), cmp.Compare(a.end, b.end), cmp.Compare(a.form, b.form))
 	})
 	hits = slices.CompactFunc(hits, func(a, b phraseHit) bool {
 		return a.phrase == b.phrase && a.start == b.start && a.end == b.end

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"sort"
 )
 
 // phraseGate tells, for most plain ASCII texts, that no phrase can be in them in any form, at a fraction of what a
@@ -38,17 +39,22 @@ func newPhraseGate(m *phraseMatcher) *phraseGate {
 	if len(m.entries) == 0 || len(m.entries) > maxGatedPhrases {
 		return nil
 	}
-	b := gateBuilder{m: m, gate: new(phraseGate), known: map[string]bool{}}
+	b := gateBuilder{m: m, gate: new(phraseGate), known: map[string]bool{}, starts: map[uint32]bool{}}
 	for p := range m.entries {
 		if !b.spell(m.phraseWords(p), nil) {
 			return nil
 		}
 	}
 	b.gate.heads = newHashTable(2 * len(b.known))
-	width := min(max(bits.Len(uint(len(b.known)*128)), 10), 18)
-	b.gate.starts, b.gate.shift = make([]uint64, 1<<width/64), uint8(32-width)
 	for head := range b.known {
 		b.gate.add(head)
+		b.addStarts(head, 0, 0)
+	}
+	width := min(max(bits.Len(uint(len(b.starts)*64)), 10), 18)
+	b.gate.starts, b.gate.shift = make([]uint64, 1<<width/64), uint8(32-width)
+	for word := range b.starts {
+		slot := b.gate.startSlot(word)
+		b.gate.starts[slot/64] |= 1 << (slot % 64)
 	}
 	return b.gate
 }
@@ -57,6 +63,9 @@ type gateBuilder struct {
 	m     *phraseMatcher
 	gate  *phraseGate
 	known map[string]bool // first letters of the phrases
+	// starts has the ways in which a text word can begin: its first four letters and digits as they are written, the
+	// first in the lowest byte, or all of a shorter word.
+	starts map[uint32]bool
 }
 
 // spell gathers the first letters of a phrase, for each way its words look in ASCII, and reports whether that was
@@ -102,23 +111,21 @@ func (g *phraseGate) add(head string) {
 	*g.heads.slot(spellingDone(h)) |= headEnds
 	g.lengths |= 1 << len(head)
 	g.most = max(g.most, len(head))
-	g.addStarts(head, 0, 0)
 }
 
-// addStarts enters the ways in which a text word can begin: with n letters so far, and the phrase's rest to come. Digits
-// are not entered, see next.
-func (g *phraseGate) addStarts(rest string, word uint32, n int) {
+// addStarts gathers starts: word has n letters so far, rest are those of the phrase still to come.
+func (b *gateBuilder) addStarts(rest string, word uint32, n int) {
 	if n > 0 {
-		slot := g.startSlot(word)
-		g.starts[slot/64] |= 1 << (slot % 64)
+		b.starts[word] = true
 	}
 	if n == 4 || rest == "" {
 		return
 	}
-	letter := func(c byte, taken int) { g.addStarts(rest[taken:], word|uint32(c)<<(8*n), n+1) }
-	letter(rest[0], 1)
-	if rest[0] == 'i' {
-		letter('l', 1)
+	letter := func(c byte, taken int) { b.addStarts(rest[taken:], word|uint32(c)<<(8*n), n+1) }
+	for c := range byte(0x80) {
+		if isLower(c) && spellingClass[c] == rest[0] || '0' <= c && c <= '9' && spellingClass[c] == rest[0] {
+			letter(c, 1)
+		}
 	}
 	if len(rest) > 1 && rest[:2] == "rn" {
 		letter('m', 2)
@@ -133,28 +140,26 @@ func (g *phraseGate) fits(word uint32) bool {
 func (g *phraseGate) startSlot(word uint32) uint32 { return word * 0x9E3779B1 >> (g.shift & 31) }
 
 // turnsAway reports whether no phrase can be in the text, which it folds on the way.
-func (l *gateLook) turnsAway(g *phraseGate) bool {
-	text, plain := l.fold()
-	if !plain {
-		return false
-	}
+func (l *gateLook) turnsAway(g *phraseGate) bool { return l.turnsAwayPlain(g) && len(l.odd) == 0 }
+
+// turnsAwayPlain reports whether no phrase can be in the text but in one of its texts that is odd.
+func (l *gateLook) turnsAwayPlain(g *phraseGate) bool {
+	text := l.fold()
 	real := text[:len(text)-gateBlock]
 	looked := 0         // bytes that were looked at closely
 	inWord := uint64(0) // 1: the byte before belongs to a word
 	for at, words := range l.words {
 		starts := words &^ (words<<1 | inWord)
 		inWord = words >> 63
-		for base := at * gateBlock; starts != 0; starts &= starts - 1 {
-			i := base + bits.TrailingZeros64(starts)
-			word := binary.LittleEndian.Uint32(text[i:])
-			end := (word - lanes32) &^ word & (0x80 * lanes32) // has a bit where the word is over
-			word &= end&-end - 1
-			if word&(0x20*lanes32)<<1&^word != 0 { // has digits
-				word = gateClasses(word)
-			}
-			if !g.fits(word) {
+		block := (*[gateBlock + 4]byte)(text[at*gateBlock:])
+		for ; starts != 0; starts &= starts - 1 {
+			n := bits.TrailingZeros64(starts) % gateBlock
+			word := binary.LittleEndian.Uint32(block[n:])
+			end := ^word & (wordBit * lanes32) // has a bit where the word is over
+			if word &= end&-end/wordBit - 1; !g.fits(word) {
 				continue
 			}
+			i := at*gateBlock + n
 			if looked > i/2+closeLooks || !g.deadEnd(real[i:], &looked) {
 				return false
 			}
@@ -166,54 +171,101 @@ func (l *gateLook) turnsAway(g *phraseGate) bool {
 const (
 	gateBlock = 64
 	lanes32   = lanes & 0xFFFFFFFF
+	wordBit   = 0x20 // lower-case letters and digits have it, the zeros between words do not
 )
 
 // gateLook is the room for one look at a text: a copy to fold, and a bit for each of its bytes that belongs to a word.
 type gateLook struct {
-	text  []byte
-	words []uint64
+	text    []byte
+	words   []uint64
+	odd     textPlaces // what is not ASCII, and symbols that could stand for letters; blank in the folded text
+	glued   textPlaces // digits that stand beside letters, and those letters
+	escapes textPlaces // what begins an escape or a tag
 }
 
-// fold puts the text in lower case, and zero where it is no word, with some more zeros behind it. plain: all is ASCII,
-// and nothing is a symbol that could stand for a letter.
-func (l *gateLook) fold() (folded []byte, plain bool) {
+// textPlaces are bytes of a text, in order: where a block of it begins and which they are in that block.
+type textPlaces []blockBytes
+
+type blockBytes struct {
+	block int
+	bytes uint64
+}
+
+// fold puts the text in lower case, and zero where it is no word, with some more zeros behind it.
+func (l *gateLook) fold() (folded []byte) {
 	for len(l.text)%gateBlock != 0 {
 		l.text = append(l.text, 0)
 	}
 	text := l.text
 	l.words = slices.Grow(l.words[:0], len(text)/gateBlock)
-	var high uint64
+	l.odd, l.glued, l.escapes = l.odd[:0], l.glued[:0], l.escapes[:0]
+	var wasLetter, wasDigit uint64
 	for at := 0; at < len(text); at += gateBlock {
-		block := text[at : at+gateBlock]
-		var words, odd uint64
+		block := (*[gateBlock]byte)(text[at:])
+		var words, anyDigit, odd, escapes uint64
 		for k := 0; k < gateBlock; k += 8 {
 			x := binary.LittleEndian.Uint64(block[k:])
-			high |= x
-			x &^= highBits
-			lower := x | 0x20*lanes
-			letters := laneRange(lower, 'a', 'z')
-			in := letters | laneRange(x, '0', '9')
-			odd |= (lower+0x20*lanes)&^letters | laneRange(x, '!', '$') // symbols are among them
-			words |= in >> 7 * 0x0102040810204080 >> 56 << k
-			if odd&highBits != 0 && symbolLanes(x) != 0 {
-				return nil, false
+			if high := x & highBits; high != 0 {
+				odd |= laneBits(high) << k
+				x &^= high | (high - high>>7)
 			}
+			lower := x | 0x20*lanes
+			// As a rule, what is not below the digits is a letter or a digit.
+			in := x + (0x80-'0')*lanes
+			other := (lower+(0x80-'9'-1)*lanes)&^(lower+(0x80-'a')*lanes) | (lower + (0x80-'z'-1)*lanes)
+			if rare := (x + (0x80-'!')*lanes) &^ (x + (0x80-'&'-1)*lanes); (other|rare)&highBits != 0 {
+				odd |= laneBits(symbolLanes(x)) << k
+				escapes |= laneBits(laneEqual(x, '%')|laneEqual(x, '&')|laneEqual(x, '<')) << k
+				in &^= other
+			}
+			in &= highBits
+			anyDigit |= in &^ (x << 1) // letters have the bit below
+			words |= laneBits(in) << k
 			binary.LittleEndian.PutUint64(block[k:], lower&(in-in>>7))
 		}
+		if odd != 0 {
+			l.odd = append(l.odd, blockBytes{at, odd})
+		}
+		if escapes != 0 {
+			l.escapes = append(l.escapes, blockBytes{at, escapes})
+		}
+		digits := uint64(0)
+		if anyDigit != 0 {
+			for k := 0; k < gateBlock; k += 8 {
+				x := binary.LittleEndian.Uint64(block[k:])
+				digits |= laneBits(x<<2&^(x<<1)&highBits) << k
+			}
+		}
+		letters := words &^ digits
+		if glued := letters&(digits<<1|wasDigit) | digits&(letters<<1|wasLetter); glued != 0 {
+			l.glued = append(l.glued, blockBytes{at, glued})
+		}
+		wasLetter, wasDigit = letters>>63, digits>>63
 		l.words = append(l.words, words)
 	}
 	l.text = append(text, make([]byte, gateBlock)...)
-	return l.text, high&highBits == 0
+	return l.text
 }
 
-// gateClasses puts letters for the digits of a word.
-func gateClasses(word uint32) uint32 {
-	for i := 0; i < 32; i += 8 {
-		if c := byte(word >> i); c >= '0' && c <= '9' {
-			word ^= uint32(c^spellingClass[c]) << i
+// laneBits gives a bit for each lane that is selected.
+func laneBits(selected uint64) uint64 { return selected >> 7 * 0x0102040810204080 >> 56 }
+
+// touch reports whether one of the places is in a part of the text.
+func (p textPlaces) touch(from, to int) bool {
+	return len(p) > 0 && p.in(from, to)
+}
+
+func (p textPlaces) in(from, to int) bool {
+	i := sort.Search(len(p), func(i int) bool { return p[i].block+gateBlock > from })
+	for ; i < len(p) && p[i].block < to; i++ {
+		bytes := p[i].bytes
+		bytes &= ^uint64(0) << max(from-p[i].block, 0)
+		bytes &= ^uint64(0) >> max(p[i].block+gateBlock-to, 0)
+		if bytes != 0 {
+			return true
 		}
 	}
-	return word
+	return false
 }
 
 // deadEnd reports whether the letters from here on are those of no phrase.

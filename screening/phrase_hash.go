@@ -42,16 +42,16 @@ func (t *hashTable) get(key uint64) uint32 {
 // a key it lets one or two in a hundred pass.
 type hashFilter struct {
 	words []uint64
-	shift uint8
+	mask  uint64
 }
 
 func newHashFilter(n int) hashFilter {
 	const keysPerWord = 4
-	width := bits.Len(uint(n/keysPerWord) | 1)
-	return hashFilter{make([]uint64, 1<<width), uint8(64 - width)}
+	size := uint64(1) << bits.Len(uint(n/keysPerWord)|1)
+	return hashFilter{make([]uint64, size), size - 1}
 }
 
-func (f *hashFilter) word(key uint64) *uint64 { return &f.words[key>>(f.shift&63)] }
+func (f *hashFilter) word(key uint64) *uint64 { return &f.words[key>>12&f.mask] }
 
 func (f *hashFilter) add(key uint64) { *f.word(key) |= filterMask(key) }
 

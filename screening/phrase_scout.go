@@ -1,214 +1,515 @@
 package screening
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+)
 
-// The scout goes over plain ASCII text ahead of the search for phrases as they are written. It cuts the text into
-// words sixty-four bytes at a time and only asks of each word whether a phrase can begin there; the search proper looks
-// at those places alone. Where it cannot tell words by the byte it gives up, and the search goes through the text.
+// The scout goes over ASCII text ahead of the search. It cuts the text into words eight bytes at a time and only asks
+// whether a phrase can begin with a word, in any form; the search proper looks at those places alone. It takes letters
+// by their spelling class, so that lookalikes are one to it; it does not see where sentences end. Both only make it send
+// the search to places for nothing.
 
-// scoutIndex tells whether a phrase may begin with a word, or with two. It takes words by their first and last letters:
-// that is no more than a guess, but costs less than a hash of them all.
-type scoutIndex struct{ pairs, singles hashFilter }
+// scoutIndex tells whether a phrase may begin with a word, or with two or three. It takes two words by the last letters
+// of the one and the first of the other, a third by its first: that is no more than a guess, but costs less than a hash
+// of them all.
+type scoutIndex struct {
+	pairs   hashFilter // by roughMasks
+	starts  hashTable  // of the first two words and of the first three → scoutEnds, scoutGoesOn
+	singles hashFilter
+}
 
-func newScoutIndex(m *phraseMatcher) scoutIndex {
-	singles := 0
-	for _, e := range m.entries {
-		if e.words == 1 {
-			singles++
+const (
+	scoutEnds   = 1 << iota // a phrase of these words, or of more than three
+	scoutGoesOn             // a phrase of three words or more
+)
+
+// maxLooks is in how many ways a phrase can begin before the scout cannot be told them all.
+const maxLooks = 256
+
+// newScoutIndex gives nil if some phrase can begin in too many ways.
+func newScoutIndex(m *phraseMatcher) *scoutIndex {
+	words := make([]scoutLooks, len(m.words))
+	looks := func(w uint32) *scoutLooks {
+		if words[w].whole == nil {
+			words[w] = newScoutLooks(m.fold(w))
 		}
+		return &words[w]
 	}
-	x := scoutIndex{newHashFilter(len(m.entries) - singles), newHashFilter(singles)}
+	var singles, rough, pairs, triples []uint64
+	var values []uint32 // of pairs
 	for p := range m.entries {
-		words := m.phraseWords(p)
-		first := m.fold(words[0])
-		if len(words) == 1 {
-			x.singles.add(scoutPair(0, slowScoutKey(first, 0, len(first))))
+		ids := m.phraseWords(p)
+		first := looks(ids[0])
+		if first.tooMany {
+			return nil
+		}
+		if len(ids) == 1 {
+			singles = append(singles, first.whole...)
 			continue
 		}
-		second := m.fold(words[1])
-		x.pairs.add(scoutPair(slowScoutKey(first, 0, len(first)), slowScoutKey(second, 0, len(second))))
+		second, third, value := looks(ids[1]), &scoutLooks{}, uint32(scoutEnds)
+		if len(ids) > 2 {
+			third, value = looks(ids[2]), scoutGoesOn
+		}
+		if second.tooMany || third.tooMany || len(first.tails)*len(second.heads)*(1+len(third.heads)) > maxLooks {
+			return nil
+		}
+		for _, tail := range first.tails {
+			for _, head := range second.heads {
+				pair := scoutPair(tail, head)
+				pairs, values = append(pairs, pair), append(values, value)
+				rough = append(rough, scoutPair(tail&roughBits, head&roughBits))
+				for _, head := range third.heads {
+					triples = append(triples, scoutPair(pair, head))
+				}
+			}
+		}
+	}
+	x := &scoutIndex{newHashFilter(len(pairs)), newHashTable(len(pairs) + len(triples)), newHashFilter(len(singles))}
+	for i, key := range pairs {
+		x.pairs.add(rough[i])
+		*x.starts.slot(key) |= values[i]
+	}
+	for _, key := range triples {
+		*x.starts.slot(key) |= scoutEnds
+	}
+	for _, key := range singles {
+		x.singles.add(key)
 	}
 	return x
 }
 
-// scoutKey takes a word of at least one letter by its first eight and its last eight, in lower case.
-func scoutKey(text string, start, end int) uint64 {
-	if start+8 > len(text) || end < 8 {
-		return slowScoutKey(text, start, end)
-	}
-	shift := uint(max(0, 8*(8-(end-start)))) & 63
-	head := (load8(text, start) | 0x20*lanes) << shift >> shift
-	tail := (load8(text, end-8) | 0x20*lanes) >> shift
-	return head + bits.RotateLeft64(tail, 21)
+// scoutLooks are the ways in which a word of a phrase can be written in ASCII.
+type scoutLooks struct {
+	heads, tails []uint64 // first and last eight letters, none twice
+	whole        []uint64 // keys of the whole word
+	tooMany      bool
 }
 
-func slowScoutKey(text string, start, end int) uint64 {
-	n := min(end-start, 8)
-	var head, tail uint64
-	for i := range n {
-		head |= uint64(text[start+i]|0x20) << (8 * i)
-		tail |= uint64(text[end-n+i]|0x20) << (8 * i)
+func newScoutLooks(fold string) (l scoutLooks) {
+	l.whole = []uint64{}
+	for _, upper := range [...]bool{false, true} {
+		if upper && isASCII(fold) {
+			break // letters of ASCII are themselves in both
+		}
+		if skel := string(appendSkeleton(nil, fold, upper)); isASCII(skel) {
+			l.write(nil, strings.ReplaceAll(skel, "m", "rn"))
+		}
 	}
-	return head + bits.RotateLeft64(tail, 21)
+	return l
 }
 
-func scoutPair(first, second uint64) uint64 { return mixHash(bits.RotateLeft64(first, 32), second) }
+// write enters the ways in which the rest of a word can go on: rn is also written m.
+func (l *scoutLooks) write(classes []byte, rest string) {
+	for i := range len(rest) {
+		if l.tooMany {
+			return // or it would go on for as many
+		}
+		if strings.HasPrefix(rest[i:], "rn") {
+			l.write(append(classes[:len(classes):len(classes)], 'm'), rest[i+2:])
+		}
+		classes = append(classes, spellingClass[rest[i]])
+	}
+	n := len(classes)
+	if l.tooMany = l.tooMany || len(l.whole) == maxLooks; n == 0 || l.tooMany {
+		return
+	}
+	padded := make([]byte, n+2*scoutPad)
+	copy(padded[scoutPad:], classes)
+	mask := &scoutMasks[min(n, 8)]
+	head, tail := load8(padded, scoutPad)&mask.head, load8(padded, n)&mask.tail
+	l.heads, l.tails = appendNew(l.heads, head), appendNew(l.tails, tail)
+	l.whole = append(l.whole, scoutPair(tail, head))
+}
 
-// scoutChunk is how much text is cut into words before they are looked at.
-const scoutChunk = 4096
+func appendNew(all []uint64, x uint64) []uint64 {
+	for _, y := range all {
+		if x == y {
+			return all
+		}
+	}
+	return append(all, x)
+}
 
-// scout is the room for the words of a chunk.
+// scoutMask selects, of the first eight bytes of a word and of the eight that end with it, those of the word.
+type scoutMask struct{ head, tail uint64 }
+
+// scoutMasks are the masks by number of letters; what is longer than eight is taken for eight.
+var scoutMasks = func() (masks [9]scoutMask) {
+	for n := 1; n < len(masks); n++ {
+		masks[n] = scoutMask{math.MaxUint64 >> (64 - 8*n), math.MaxUint64 << (64 - 8*n)}
+	}
+	return masks
+}()
+
+// roughMasks also take the bits in which a letter differs from its capital, and i from l. That makes other letters one,
+// but costs nothing where most words are turned away.
+var roughMasks = func() (masks [9]scoutMask) {
+	for n, m := range scoutMasks {
+		masks[n] = scoutMask{m.head & roughBits, m.tail & roughBits}
+	}
+	return masks
+}()
+
+const roughBits = ^uint64((('a' ^ 'A') | ('i' ^ 'l')) * lanes)
+
+func scoutPair(tail, head uint64) uint64 { return mixHash(tail, head) }
+
+// toClasses puts the spelling classes of letters for eight letters in any case.
+func toClasses(x uint64) uint64 {
+	lower := x | 0x20*lanes
+	l := laneEqual(lower&^highBits, 'l')
+	return lower ^ (l>>7 | l>>5) // an i
+}
+
+const (
+	// scoutChunk is how much text is cut into words before they are looked at.
+	scoutChunk = 2048
+	// scoutPad is room for letters before and after a chunk to be read in eights.
+	scoutPad = 8
+	// scoutPlaces is the size of the arrays over the places of a chunk: a power of two, so that masked places need no
+	// check of bounds.
+	scoutPlaces = 2 * scoutChunk
+)
+
+// scout is the room for a chunk of text.
 type scout struct {
-	starts, ends [scoutChunk/2 + gateBlock]uint32
-	places       []scoutPlace
+	chunk [scoutPlaces + scoutPad]byte     // from scoutPad on, with letters for digits, and for symbols that are read so
+	marks [2*scoutPlaces + 2*scoutPad]byte // places in chunk where words begin and end, in turn, two bytes each
+	n     int                              // marks in use
+	base  int                              // place in the text of chunk[0]
+	found [scoutPlaces / 2]uint16          // marks of words with which a phrase may go on
+
+	last               uint64 // the eight bytes that end the word before the chunk
+	lastFrom, lastSize int    // and its place and size
+
+	letters []byte // of words not looked at yet, one after the other, for spelled-out forms
+	used    int
+	words   []scoutWord
 }
 
-// scoutPlace is where a phrase may begin: at the word from start, and the next one if to is not 0.
-type scoutPlace struct{ start, end, next, to uint32 }
+// scoutWord is a word of the text and its first place in letters.
+type scoutWord struct{ start, end, unit uint32 }
 
-// plainASCII searches a text in its plain form and reports whether that was possible.
-func (f *phraseFinder) plainASCII(text string) bool {
-	w, m := &f.scout, f.m
-	cut := wordCutter{text: text}
-	var last uint64
-	var lastStart, lastEnd uint32
-	pairs := m.scouts.pairs
-	for !cut.done() {
-		n, ok := cut.chunk(w)
-		if !ok {
-			f.forget()
+// scoutPart searches a text for hits that begin from one place, where no word goes on, up to another. It reports
+// whether that was possible; it is not where the text is not ASCII.
+func (f *phraseFinder) scoutPart(text string, from, to int) bool {
+	w, spelled := &f.scout, f.scan.spelled
+	w.lastFrom, w.used, w.words = -1, 0, w.words[:0]
+	beyond := 2 * f.m.reach // likely to be needed after the part
+	for at, ended := from, false; !ended; {
+		limit := min(len(text), at+scoutChunk, max(at, to)+beyond)
+		if !w.cut(text[at:limit], f.scan.symbols) {
 			return false
 		}
-		w.places = w.places[:0]
-		ends := w.ends[:n]
-		for k, start := range w.starts[:n] {
-			end := ends[k]
-			key := scoutKey(text, int(start), int(end))
-			if pairs.has(scoutPair(last, key)) {
-				w.places = append(w.places, scoutPlace{lastStart, lastEnd, start, end})
+		w.base = at - scoutPad
+		next := limit
+		if w.n > 0 && limit < len(text) {
+			if start, end := w.word(w.n - 2); end == scoutPad+limit-at {
+				w.n, next = w.n-2, w.base+start // the last word may go on
 			}
-			if m.hasSingle && m.scouts.singles.has(scoutPair(0, key)) {
-				w.places = append(w.places, scoutPlace{start: start, end: end})
-			}
-			last, lastStart, lastEnd = key, start, end
 		}
-		for _, at := range w.places {
-			if m.begins(text, at) {
-				f.scan.reset(text)
-				f.scan.pos = int(at.start)
-				f.scan.fill(m.wordReach)
-				f.match(1)
+		if next == at && limit > at {
+			if limit-at < scoutChunk {
+				beyond = scoutChunk
+				continue
 			}
+			// Nothing can be said of a word longer than a chunk but that it is in no phrase.
+			if f.scan.symbols {
+				return false // a part of it may be
+			}
+			for next = limit; next < len(text) && asciiClass[text[next]] == classWord; next++ {
+			}
+		}
+		at = next
+		ended = at >= len(text)
+		if !f.scan.symbols {
+			f.scoutWords()
+		}
+		if spelled {
+			w.gather(text, f.scan.symbols)
+			ended = f.scoutSpelled(to, ended)
+		} else {
+			ended = ended || at >= to
 		}
 	}
 	return true
 }
 
-// begins reports whether a phrase may go on from the words at a place to its end.
-func (m *phraseMatcher) begins(text string, at scoutPlace) bool {
-	node := firstNode(hashASCII(text, int(at.start), int(at.end)))
-	if at.to == 0 {
-		return m.trie.get(node) > trieMore
+// cut finds the words of a chunk. It reports whether the chunk is ASCII.
+func (w *scout) cut(chunk string, symbols bool) (ascii bool) {
+	n := copy(w.chunk[scoutPad:scoutPad+scoutChunk], chunk)
+	end := scoutPad + (n/8+1)*8 // at least one zero, to end the last word
+	clear(w.chunk[scoutPad+n : end+scoutPad])
+	if symbols {
+		putLetters(w.chunk[scoutPad:end])
 	}
-	node = nextNode(node, hashASCII(text, int(at.next), int(at.to)))
-	for end := int(at.to); ; {
-		switch v := m.trie.get(node); {
-		case v > trieMore:
+	var high, inWord uint64
+	base := uint64(scoutPad) * everySixteen
+	found := 0
+	for block := w.chunk[scoutPad:end]; len(block) >= 8; block = block[8:] {
+		x := binary.LittleEndian.Uint64(block)
+		high |= x
+		digits := laneRange(x, '0', '9')
+		word := laneRange(x|0x20*lanes, 'a', 'z') | digits
+		if digits != 0 {
+			for i := range 8 {
+				block[i] = spellingClass[block[i]]
+			}
+		}
+		in := word >> 7 * 0x0102040810204080 >> 56
+		turns := uint8(in ^ (in<<1 | inWord))
+		inWord = in >> 7
+		at, t := 2*found&(2*scoutPlaces-1), &turnTable[turns]
+		binary.LittleEndian.PutUint64(w.marks[at:at+8], t.low+base)
+		binary.LittleEndian.PutUint64(w.marks[at+8:at+16], t.high+base) // also if there are no more than four
+		found += bits.OnesCount8(turns)
+		base += 8 * everySixteen
+	}
+	w.n = found
+	return high&highBits == 0
+}
+
+// putLetters puts letters for symbols.
+func putLetters(text []byte) {
+	for ; len(text) >= 8; text = text[8:] {
+		if symbolLanes(binary.LittleEndian.Uint64(text)) != 0 {
+			for i := range 8 {
+				text[i] = spellingClass[text[i]]
+			}
+		}
+	}
+}
+
+const everySixteen = 0x0001000100010001
+
+// turns are the places of the bits of a byte, sixteen bits each.
+type turns struct{ low, high uint64 }
+
+var turnTable = func() (table [256]turns) {
+	for b := range table {
+		t, n := &table[b], 0
+		for i := range uint64(8) {
+			if b>>i&1 == 0 {
+				continue
+			}
+			if n < 4 {
+				t.low |= i << (16 * n)
+			} else {
+				t.high |= i << (16 * (n - 4))
+			}
+			n++
+		}
+	}
+	return table
+}()
+
+// word gives the places in the chunk of the word from a mark on.
+func (w *scout) word(mark int) (start, end int) {
+	at := 2 * mark & (2*scoutPlaces - 1)
+	v := binary.LittleEndian.Uint32(w.marks[at : at+4])
+	return int(v & (scoutPlaces - 1)), int(v >> 16 & (scoutPlaces - 1))
+}
+
+// from gives eight bytes of the chunk.
+func (w *scout) from(place int) uint64 { return binary.LittleEndian.Uint64(w.chunk[place : place+8]) }
+
+// scoutWords looks where a phrase may begin in the words of the chunk.
+func (f *phraseFinder) scoutWords() {
+	w, n, found := &f.scout, f.scout.n, 0
+	if n == 0 {
+		return
+	}
+	filter, tail := f.m.scouts.pairs, w.last&roughMasks[min(w.lastSize, 8)].tail
+	for k := 0; k < n; k += 2 {
+		start, end := w.word(k)
+		mask := &roughMasks[min(uint(end-start), 8)]
+		if filter.has(scoutPair(tail, w.from(start)&mask.head)) {
+			w.found[found&(len(w.found)-1)] = uint16(k)
+			found++
+		}
+		tail = w.from(max(end, 8)-8) & mask.tail
+	}
+	for _, k := range w.found[:found] {
+		f.scoutPair(int(k))
+	}
+	if f.m.hasSingle {
+		f.scoutSingles()
+	}
+	start, end := w.word(n - 2)
+	w.last, w.lastFrom, w.lastSize = w.from(max(end, 8)-8), w.base+start, end-start
+}
+
+// scoutPair looks closer at a word with which a phrase may go on.
+func (f *phraseFinder) scoutPair(mark int) {
+	w, starts := &f.scout, &f.m.scouts.starts
+	from, letters, size := w.lastFrom, w.last, w.lastSize
+	if mark > 0 {
+		start, end := w.word(mark - 2)
+		from, letters, size = w.base+start, w.from(max(end, 8)-8), end-start
+	}
+	if from < 0 {
+		return
+	}
+	head := func(mark int) uint64 {
+		start, end := w.word(mark)
+		return toClasses(w.from(start)) & scoutMasks[min(end-start, 8)].head
+	}
+	key := scoutPair(toClasses(letters)&scoutMasks[min(size, 8)].tail, head(mark))
+	v := starts.get(key)
+	if v == scoutGoesOn && mark+2 < w.n {
+		v = starts.get(scoutPair(key, head(mark+2)))
+	}
+	if v != 0 {
+		f.wordsAt(from)
+	}
+}
+
+func (f *phraseFinder) scoutSingles() {
+	w, singles := &f.scout, &f.m.scouts.singles
+	for k := 0; k < w.n; k += 2 {
+		start, end := w.word(k)
+		mask := &scoutMasks[min(uint(end-start), 8)]
+		if singles.has(scoutPair(toClasses(w.from(max(end, 8)-8))&mask.tail, toClasses(w.from(start))&mask.head)) {
+			f.wordsAt(w.base + start)
+		}
+	}
+}
+
+// wordsAt looks for phrases in words that begin at a place of the text.
+func (f *phraseFinder) wordsAt(start int) {
+	f.scan.seek(start)
+	if f.scan.reach(0) {
+		f.sequences(0)
+	}
+}
+
+// gather takes over the letters of the chunk. Where symbols are letters, those before or in a word are part of it, few
+// after it may be, and hits may begin and end with each of them.
+func (w *scout) gather(text string, symbols bool) {
+	if missing := w.used + scoutChunk + 2*scoutPad - len(w.letters); missing > 0 {
+		w.letters = append(w.letters, make([]byte, missing+scoutChunk)...)
+	}
+	words, used, letters := slices.Grow(w.words, w.n), w.used, w.letters
+	for k := 0; k < w.n; k += 2 {
+		start, end := w.word(k)
+		words = append(words, scoutWord{uint32(w.base + start), uint32(w.base + end), uint32(used)})
+		binary.LittleEndian.PutUint64(letters[used:], toClasses(w.from(start)))
+		for from := start + 8; from < end; from += 8 {
+			binary.LittleEndian.PutUint64(letters[used+from-start:], toClasses(w.from(from&(scoutPlaces-1))))
+		}
+		used += end - start
+		if symbols && asciiClass[text[w.base+end-1]] == classSymbol {
+			words, used = symbolsAfter(text, words, used)
+		}
+	}
+	w.words, w.used = words, used
+}
+
+// symbolsAfter puts right the last word gathered, which ends in symbols, and the number of letters.
+func symbolsAfter(text string, words []scoutWord, used int) ([]scoutWord, int) {
+	last := words[len(words)-1]
+	end := last.end
+	for end > last.start && asciiClass[text[end-1]] == classSymbol {
+		end--
+	}
+	after := int(last.end - end)
+	switch {
+	case end == last.start: // no word at all
+		return words[:len(words)-1], used - after
+	case after > maxTrailingSymbols, after == 1 && end-last.start == 1:
+		return words, used - after
+	}
+	for i := used - after; i < used; i++ {
+		words = append(words, scoutWord{last.start, last.end, uint32(i)})
+	}
+	return words, used
+}
+
+// scoutSpelled looks for phrases that are spelled out in the letters gathered. It keeps those for which the letters
+// after them may be missing, and reports whether the part is done with.
+func (f *phraseFinder) scoutSpelled(to int, ended bool) (done bool) {
+	w, m := &f.scout, f.m
+	heads := m.headKnown
+	ready := w.used - m.reach
+	if ended {
+		ready = w.used
+	}
+	next := 0
+	for ; next < len(w.words); next++ {
+		word := w.words[next]
+		if int(word.start) >= to {
 			return true
-		case v == 0:
+		}
+		if int(word.unit) > ready {
+			break
+		}
+		if int(word.unit)+headLetters > w.used {
+			continue
+		}
+		if head := headHash(w.letters[word.unit:]); heads.has(head) && f.spellsPhrase(next, head) {
+			f.spelledIn(int(word.start), int(word.end))
+		}
+	}
+	if next == len(w.words) {
+		w.used, w.words = 0, w.words[:0]
+		return ended
+	}
+	unit := w.words[next].unit
+	w.used = copy(w.letters, w.letters[unit:w.used])
+	w.words = w.words[:copy(w.words, w.words[next:])]
+	for i := range w.words {
+		w.words[i].unit -= unit
+	}
+	return ended
+}
+
+// spellsPhrase reports whether a phrase is spelled out from a gathered word on, but for what the search finds out, and
+// is still to be reported.
+func (f *phraseFinder) spellsPhrase(i int, head uint64) bool {
+	w, m := &f.scout, f.m
+	from, longest := w.words[i].unit, m.heads.get(head)
+	var h uint64
+	for at := from; i < len(w.words); i++ {
+		end := uint32(w.used)
+		if i+1 < len(w.words) {
+			end = w.words[i+1].unit
+		}
+		if end-from > longest {
 			return false
 		}
-		start := end
-		for start < len(text) && asciiClass[text[start]] < classWord {
-			start++
+		for ; at < end; at++ {
+			h = spellingStep(h, w.letters[at])
 		}
-		end = start
-		for end < len(text) && asciiClass[text[end]] == classWord {
-			end++
+		if end-from < headLetters {
+			continue
 		}
-		if end == start {
-			return end < len(text) // not ASCII: the search has to say
+		for p := m.spellings.get(spellingDone(h)); p != 0; p = m.speltTwins[p-1] {
+			if int(f.counts[p-1]) < m.hitLimit {
+				return true
+			}
 		}
-		node = nextNode(node, hashASCII(text, start, end))
 	}
+	return false
 }
 
-// forget drops the hits of the field.
-func (f *phraseFinder) forget() {
-	f.clearCounts()
-	f.hits = f.hits[:f.from]
-}
-
-// wordCutter finds the words of a text.
-type wordCutter struct {
-	text   string
-	at     int
-	inWord uint64 // 1: the byte before belongs to a word
-	start  uint32 // of the word that is open
-}
-
-func (c *wordCutter) done() bool { return c.at >= len(c.text) && c.inWord == 0 }
-
-// chunk gives the number of words that end in the next chunk; ok: the text is ASCII so far.
-func (c *wordCutter) chunk(w *scout) (n int, ok bool) {
-	open := 0 // words that began
-	if c.inWord != 0 {
-		w.starts[0], open = c.start, 1
-	}
-	limit := min(len(c.text), c.at+scoutChunk)
-	for ; c.at < limit; c.at += gateBlock {
-		var block [gateBlock]byte
-		var words uint64
-		ascii := true
-		if c.at+gateBlock <= len(c.text) {
-			words, ascii = asciiWords(c.text[c.at : c.at+gateBlock])
-		} else {
-			copy(block[:], c.text[c.at:])
-			words, ascii = asciiWords(block[:])
+// spelledIn looks for phrases spelled out from the tokens that begin in a part of the text.
+func (f *phraseFinder) spelledIn(from, to int) {
+	s := &f.scan
+	s.seek(from)
+	for i := 0; s.reach(i) && int(s.toks[i].start) < to; i++ {
+		at := int(s.toks[i].unit)
+		for j := i + 1; s.used < at+headLetters && s.reach(j); j++ {
 		}
-		if !ascii {
-			return 0, false
+		if s.used < at+headLetters {
+			return
 		}
-		before := words<<1 | c.inWord
-		open += appendBits(w.starts[open:], words&^before, c.at)
-		n += appendBits(w.ends[n:], before&^words, c.at)
-		c.inWord = words >> 63
-	}
-	if c.at >= len(c.text) && c.inWord != 0 { // the text ends in a word
-		w.ends[n] = uint32(len(c.text))
-		n++
-		c.inWord = 0
-	}
-	if open > n {
-		c.start = w.starts[n]
-	}
-	return n, true
-}
-
-// appendBits writes the places of the bits of a block and gives their number. It writes eight at a time, also beyond
-// the last one: how many there are is hard to foresee for a processor too.
-func appendBits(dst []uint32, set uint64, at int) int {
-	n := bits.OnesCount64(set)
-	for ; set != 0; dst = dst[8:] {
-		to := (*[8]uint32)(dst)
-		for i := range to {
-			to[i] = uint32(at + bits.TrailingZeros64(set))
-			set &= set - 1
+		if head := headHash(s.classes[at:]); f.m.headKnown.has(head) {
+			f.spelledFrom(i, head)
 		}
 	}
-	return n
-}
-
-// asciiWords has a bit for each of 64 bytes that belongs to a word. ascii: all are.
-func asciiWords[T string | []byte](block T) (words uint64, ascii bool) {
-	_ = block[gateBlock-1]
-	var high uint64
-	for k := 0; k < gateBlock; k += 8 {
-		x := load8(block, k)
-		high |= x
-		x &^= highBits
-		in := laneRange(x|0x20*lanes, 'a', 'z') | laneRange(x, '0', '9')
-		words |= in >> 7 * 0x0102040810204080 >> 56 << k
-	}
-	return words, high&highBits == 0
 }

@@ -27,10 +27,13 @@ const (
 	// of spacing or numbering, so on their own they are obfuscation, which only escalates.
 	formLeet     // digits or symbols stand for letters, the words are intact
 	formSqueezed // words are run together or split, whatever the letters
+
+	// A loose form for all phrases.
+	formReread // where escapes or tags are resolved, or digits and sentence marks beside words are left out
 )
 
 // loose tells the forms that are no more than a reason to look.
-func (f hitForm) loose() bool { return f == formLeet || f == formSqueezed }
+func (f hitForm) loose() bool { return f >= formLeet }
 
 func (f hitForm) String() string {
 	switch f {
@@ -44,6 +47,8 @@ func (f hitForm) String() string {
 		return "leet"
 	case formSqueezed:
 		return "squeezed"
+	case formReread:
+		return "reread"
 	}
 	return fmt.Sprintf("hitForm(%d)", uint8(f))
 }
@@ -101,7 +106,7 @@ type phraseMatcher struct {
 	speltTwins []uint32
 
 	gate   *phraseGate // nil: every text is searched
-	scouts scoutIndex
+	scouts *scoutIndex // nil: every word of a text is
 
 	hasSingle, hasSpelled bool
 	reach                 int // tokens a hit may take, and one more
@@ -131,6 +136,8 @@ type skeletonIndex struct {
 	// lengths has a bit for each length of the words that any ASCII word may look like: those with the digits 0 or 1
 	// and those of another script that pass for Latin. For all others few ASCII words matter (see suspicious).
 	lengths uint64
+	// letters has a bit for each letter of ASCII that, as a word, looks like another word.
+	letters uint32
 }
 
 type lookalike struct{ word, next uint32 }
@@ -145,6 +152,11 @@ func (x *skeletonIndex) add(skeleton uint64, word uint32) {
 	x.list = append(x.list, lookalike{word, *v})
 	*v = uint32(len(x.list))
 }
+
+// anyLetter: may an ASCII letter look like a word of the vocabulary other than itself?
+func (x *skeletonIndex) anyLetter(c byte) bool { return x.letters&letterBit(c) != 0 }
+
+func letterBit(c byte) uint32 { return 1 << (c & 31) }
 
 // anyOf: may any ASCII word of n letters look like a word of the vocabulary?
 func (x *skeletonIndex) anyOf(n int) bool { return x.lengths&lengthBit(n) != 0 }
@@ -303,6 +315,7 @@ func (m *phraseMatcher) addSkeletons() {
 	}
 	var keys []entry
 	var lengths uint64
+	var letters uint32
 	var buf, strokes []byte
 	for w := range uint32(len(m.words)) {
 		fold := m.fold(w)
@@ -319,6 +332,12 @@ func (m *phraseMatcher) addSkeletons() {
 			if isASCII(string(buf)) && (!isASCII(fold) || strings.ContainsAny(fold, "01")) {
 				lengths |= lengthBit(len(buf))
 			}
+			if len(strokes) == 1 && isLower(strokes[0]) && (strokes[0] == 'l' || !isASCII(fold)) {
+				c := strokes[0]
+				if letters |= letterBit(c); c == 'l' {
+					letters |= letterBit('i')
+				}
+			}
 			if key := hashBytes(strokes); key != last {
 				keys = append(keys, entry{key, w})
 				last = key
@@ -326,13 +345,18 @@ func (m *phraseMatcher) addSkeletons() {
 		}
 	}
 	m.skels = newSkeletonIndex(len(keys))
-	m.skels.lengths, m.skels.words = lengths, m.words
+	m.skels.lengths, m.skels.letters, m.skels.words = lengths, letters, m.words
 	for _, k := range keys {
 		m.skels.add(k.key, k.word)
 	}
 }
 
 func isASCII(s string) bool {
+	for ; len(s) >= 32; s = s[32:] {
+		if (load8(s, 0)|load8(s, 8)|load8(s, 16)|load8(s, 24))&highBits != 0 {
+			return false
+		}
+	}
 	for len(s) >= 8 {
 		if load8(s, 0)&highBits != 0 {
 			return false

@@ -7,10 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
 )
 
 // phraseBenchWords is a vocabulary of pronounceable words with the frequencies of a natural language.
@@ -149,81 +145,4 @@ func BenchmarkPhrasesBuild(b *testing.B) {
 			}
 		})
 	}
-}
-
-// phraseHardTexts are the inputs that cost most, beside ordinary ones of several scripts.
-func phraseHardTexts() map[string]string {
-	return map[string]string{
-		"english":       "The quick brown fox jumps over a lazy dog, and then some more of them. ",
-		"english curly": "The fox’s “quick” jump — naïve as ever — went over a dog, and then more. ",
-		"russian":       "Съешь же ещё этих мягких французских булок, да выпей чаю. ",
-		"greek":         "Ξεσκεπάζω την ψυχοφθόρα βδελυγμία, και ύστερα πάλι. ",
-		"chinese":       "天地玄黃，宇宙洪荒。日月盈昃，辰宿列張。",
-		"japanese":      "いろはにほへと ちりぬるを ガギグゲゴ わかよたれそ。",
-		"korean":        "다람쥐 헌 쳇바퀴에 타고파, 동틀녘 햇빛. ",
-		"arabic":        "نَصٌّ حَكِيمٌ لَهُ سِرٌّ قَاطِعٌ وَذُو شَأْنٍ عَظِيمٍ. ",
-		"hindi":         "ऋषियों को सताने वाले दुष्ट राक्षसों के राजा। ",
-		"thai":          "เป็นมนุษย์สุดประเสริฐเลิศคุณค่า ",
-		"spaced":        "a b c d e f g h i j k l m n o p ",
-		"spaced curly":  "а b с d е f ’ ",
-		"spaced m":      "m m m m ",
-		"spaced stroke": "Il Il ",
-		"at":            "@a @a ",
-		"shouting":      "a! b! ",
-		"shouting more": "ab! cd! ",
-		"dashed":        "a-b-c-d-",
-		"initials":      "A. B. C. ",
-		"commas":        "a,b;c:d\n\ne",
-		"digits":        "1 2 10 c4 h1 ",
-		"near":          "child abusf nerve agenu bomb makinh ",
-		"heads":         "childabuschildabusnerveagent ",
-		"suspicious":    "rnodern m1ll10n IlIlI moon ",
-		"symbols":       "p@ss $one !wow a|b ",
-		"marks":         "e\u0301\u0302\u0303\u0304\u0305\u0306",
-		"invisible":     "a\u200bb\u200c\u200d\u2060",
-		"expanding":     "\uFDFA",
-		"ligatures":     "ﬃ㎏①⒜½№℀ ",
-		"fullwidth":     "ｃｈｉｌｄ　ｂｏｏｋ　",
-		"mathematical":  "𝐜𝐡𝐢𝐥𝐝 𝓫𝓸𝓸𝓴 ",
-		"homoglyphs":    "сhіld bооk ",
-		"jamo":          "\u1103\u1161\u1105\u1161\u11b7 ",
-		"stops":         "Abcd. Abcd. ",
-		"one word":      "abcdefghij",
-		"emoji":         "👨\u200d👩\u200d👧 🇩🇪 ",
-	}
-}
-
-// BenchmarkPhrasesHard reports each text's cost as a ratio to normalising and folding the same bytes.
-func BenchmarkPhrasesHard(b *testing.B) {
-	m, err := newPhraseMatcher(phraseProsePhrases)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for name, unit := range phraseHardTexts() {
-		text := strings.Repeat(unit, 1<<20/len(unit))
-		fields := []textField{{text: text}}
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				m.find(fields)
-			}
-			b.ReportMetric(phraseCostRatio(m, text), "x-of-nfkc+fold")
-		})
-	}
-}
-
-// phraseCostRatio measures both sides in turn and takes the best of each, so that a busy machine disturbs it little.
-func phraseCostRatio(m *phraseMatcher, text string) float64 {
-	fold := cases.Fold()
-	fields := []textField{{text: text}}
-	best := [2]time.Duration{time.Hour, time.Hour}
-	for range 12 {
-		began := time.Now()
-		m.find(fields)
-		found := time.Now()
-		fold.String(norm.NFKC.String(text))
-		best[0] = min(best[0], found.Sub(began))
-		best[1] = min(best[1], time.Since(found))
-	}
-	return float64(best[0]) / float64(best[1])
 }

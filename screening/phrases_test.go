@@ -88,6 +88,24 @@ func TestPhraseEvasions(t *testing.T) {
 		{"a short phrase by lookalikes", "rаns0m", "ransom@skeleton:rаns0m !mixed_script"},
 		{"m for rn and back", "rnoney ransorn", "ransom@skeleton:ransorn"},
 
+		{"percent escapes", "https://h/weapon%20smug%67ling.jsonl", "weapon smuggling@reread:weapon%20smug%67ling"},
+		{"percent escapes of escapes", "weapon%2520smuggling", "weapon smuggling@reread:weapon%2520smuggling"},
+		{"a percent sign", "100% weapon%smuggling 5%", "weapon smuggling@plain:weapon%smuggling"},
+		{"character references", "&#119;eapon&nbsp;smugg&#x6C;ing", "weapon smuggling@reread:&#119;eapon&nbsp;smugg&#x6C;ing"},
+		{"a short phrase in references", "r&#97;nsom", "ransom@reread:r&#97;nsom"},
+		{"tags between words", "<p>weapon<b>smuggling</b></p>", "weapon smuggling@reread:weapon<b>smuggling"},
+		{"tags in words", "r<b></b>ansom", "ransom@reread:r<b></b>ansom"},
+		{"tags in references", "weapon&lt;br&gt;smuggling", "weapon smuggling@reread:weapon&lt;br&gt;smuggling"},
+		{"a digit after the last word", "weapon smuggling2, weapon smuggling", "weapon smuggling@reread:weapon smuggling2 weapon smuggling@plain:weapon smuggling"},
+		{"run together before a digit", "weaponsmuggling2.jsonl", "weapon smuggling@reread:weaponsmuggling2"},
+		{"digits between words", "1weapon2smuggling", "weapon smuggling@reread:1weapon2smuggling"},
+		{"sentences of a word", "One line. Weapon! Smuggling! And so on", "weapon smuggling@reread:Weapon! Smuggling"},
+		{"sentences in capitals", "of WEAPON... SMUGGLING and so on", "weapon smuggling@reread:WEAPON... SMUGGLING"},
+		{"ideographic stops", "WEAPON。SMUGGLING", "weapon smuggling@reread:WEAPON。SMUGGLING"},
+		{"all of them", "WEAPON2.&#32;SMUGGLING<br>", "weapon smuggling@reread:WEAPON2.&#32;SMUGGLING"},
+
+		{"a short phrase with digits", "ransom2 ransom1x", ""},
+		{"less and greater", "weapon < 5 smuggling > 3", ""},
 		{"a short phrase is not spelled out", "r a n s o m r4n50m ran-som", ""},
 		{"word bounds", "weapons smuggling, nonweapon smuggling, weapon smugglings, ransoms", ""},
 		{"another word between", "weapon and smuggling", ""},
@@ -116,6 +134,8 @@ func TestPhraseBenign(t *testing.T) {
 	m := mustPhrases(t, "child abuse", "tail risk fraud", "rape victims", "modern slavery")
 	for _, text := range []string{
 		"Every node has a child. Abuse of notation aside, it is a tree.",
+		"A child. Abuse", "A child! Abuse of it?", "THE child. ABUSE of", "Is it a child? Abuse: no.",
+		"The HTTP child. Abuse is one more word.", "sha256 of child1. Abuse2 of it",
 		"Grape victims of frost: the tall risk fraud of the vineyard.",
 		"Item 1 of 10 in the modem manual: slavery to defaults; the child process may abuse its limits.",
 	} {
@@ -304,7 +324,7 @@ func TestPhraseAcrossBlocks(t *testing.T) {
 
 func TestPhraseForms(t *testing.T) {
 	t.Parallel()
-	for f := formPlain; f <= formSqueezed; f++ {
+	for f := formPlain; f <= formReread; f++ {
 		if strings.HasPrefix(f.String(), "hitForm") {
 			t.Errorf("form %d has no name", f)
 		}

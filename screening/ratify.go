@@ -17,6 +17,7 @@ type Bundle struct {
 	Pack   *Pack
 	Cases  *Cases
 	Report *Report // nil when there is none
+	Bases  []*Pack // the packs that a profile extends; see Pack.Bases
 	// Regression is what Ratify compares the pack with; nil = not run.
 	Regression *Regression
 }

@@ -20,6 +20,7 @@ type Precedent struct {
 // the database and the pack that it replaces.
 type Regression struct {
 	Replaces   *Pack
+	Bases      []*Pack // the packs that Replaces extends
 	Precedents []Precedent
 }
 
@@ -36,11 +37,11 @@ func (b *Bundle) regression(reg *Registry, floor *Pack) (Gate, error) {
 	if r.Replaces == nil {
 		return gate(regressionGate, 0, 0, true, "not_run: the pack replaces none"), nil
 	}
-	before, err := Agreement(reg, r.Precedents, r.Replaces, floor)
+	before, err := Agreement(reg, r.Precedents, append([]*Pack{r.Replaces, floor}, r.Bases...)...)
 	if err != nil {
 		return Gate{}, fmt.Errorf("the replaced pack: %w", err)
 	}
-	after, err := Agreement(reg, r.Precedents, b.Pack, floor)
+	after, err := Agreement(reg, r.Precedents, append([]*Pack{b.Pack, floor}, b.Bases...)...)
 	if err != nil {
 		return Gate{}, err
 	}

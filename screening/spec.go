@@ -19,6 +19,7 @@ type Spec struct {
 	Disclosures         []Disclosure `json:"disclosures"` // hold for every input
 	Evidence            SpecEvidence `json:"evidence"`
 	DisclosureStatement string       `json:"disclosure_statement"` // goes with the run to its users
+	Sources             []SourceFile `json:"sources"`              // files that statements were imported from
 }
 
 // Objective says what is trained and for what.
@@ -30,7 +31,8 @@ type Objective struct {
 	Markets    []string `json:"markets"`      // where the model will be offered: ISO 3166 codes, EU, or worldwide
 }
 
-// Input is the provenance record of one thing that goes into training.
+// Input is the provenance record of one thing that goes into training. A nil part
+// is one that is not stated.
 type Input struct {
 	ID              string       `json:"id"`
 	Kind            string       `json:"kind"` // one of inputKinds
@@ -41,16 +43,16 @@ type Input struct {
 	URIs            []string     `json:"uris"`
 	Digests         []Digest     `json:"digests"`
 	Sources         []Source     `json:"sources"`
-	Collection      Collection   `json:"collection"`
+	Collection      *Collection  `json:"collection"`
 	Creators        []Party      `json:"creators"`
-	Publisher       Party        `json:"publisher"`
-	Issuer          Party        `json:"issuer"`
+	Publisher       *Party       `json:"publisher"`
+	Issuer          *Party       `json:"issuer"`
 	License         License      `json:"license"`
 	Consent         Consent      `json:"consent"`
-	Dates           Dates        `json:"dates"`
-	Lineage         *Lineage     `json:"lineage"` // nil = not stated; {} = stated to have no parents
-	Shape           Shape        `json:"shape"`
-	Residency       Residency    `json:"residency"`
+	Dates           *Dates       `json:"dates"`
+	Lineage         *Lineage     `json:"lineage"` // {} = stated to have no parents
+	Shape           *Shape       `json:"shape"`
+	Residency       *Residency   `json:"residency"`
 	Split           string       `json:"split"` // one of splitCodes: which part is trained on
 	TrustRemoteCode *bool        `json:"trust_remote_code"`
 	Disclosures     []Disclosure `json:"disclosures"`
@@ -186,6 +188,23 @@ type Examples struct {
 	IDs    []string `json:"ids"`
 }
 
+// SourceFile is a file that statements of the spec were imported from, kept as
+// it was, and what it left open.
+type SourceFile struct {
+	Name   string      `json:"name"`
+	Format string      `json:"format"` // id of the importer
+	SHA256 string      `json:"sha256"` // of the file
+	Bytes  []string    `json:"bytes"`  // the file in base64, in parts that a text can hold; none = not kept
+	Open   []OpenPoint `json:"open"`   // the submitter takes one out when it is settled in the spec
+}
+
+// OpenPoint is something of a source file that a person has to settle.
+type OpenPoint struct {
+	Code    string `json:"code"`    // one of openCodes
+	Pointer string `json:"pointer"` // into the file
+	Detail  string `json:"detail"`  // free text
+}
+
 // ParsedSpec is a spec together with the identity of the bytes it came from.
 type ParsedSpec struct {
 	*Spec
@@ -193,7 +212,8 @@ type ParsedSpec struct {
 	SHA256          Digest256
 	CanonicalSHA256 Digest256 // of the RFC 8785 form
 
-	doc *document
+	doc   document
+	coded codedFacts
 }
 
 // ParseSpec parses and checks the received bytes of a training spec. The error
@@ -206,39 +226,34 @@ func ParseSpec(data []byte) (*ParsedSpec, error) {
 			return nil, err
 		}
 	}
-	if err := p.check().invalid(specWhat, "", p.doc); err != nil {
+	if err := p.check().invalid(specWhat, "", &p.doc); err != nil {
 		return nil, err
 	}
-	p.SHA256 = Sum(data)
+	p.coded = p.code()
 	return p, nil
 }
 
 const specWhat = "training spec"
 
-// read takes the short way, if the document is as documents mostly are.
-func (p *ParsedSpec) read() (ok bool) {
-	p.doc = &document{what: specWhat, json: p.Raw}
-	p.CanonicalSHA256, ok = readSpec(string(p.Raw), p.Spec)
-	return ok
-}
-
 // decode takes the long way, which knows every kind of document and what is wrong with it.
 func (p *ParsedSpec) decode() (err error) {
-	if p.doc, err = parseDocument(specWhat, "", p.Raw); err != nil {
+	doc, err := parseDocument(specWhat, "", p.Raw)
+	if err != nil {
 		return err
 	}
+	p.doc = *doc
 	if err := p.doc.decode(p.Spec); err != nil {
 		return err
 	}
 	canonical, err := Canonical(p.doc.json)
-	p.CanonicalSHA256 = Sum(canonical)
+	p.SHA256, p.CanonicalSHA256 = Sum(p.Raw), Sum(canonical)
 	return err
 }
 
 // Invalid gives the error for problems that somebody other than the parser
 // found in this spec (people that are not declared, a missing statement).
 func (p *ParsedSpec) Invalid(found ...Problem) error {
-	return problems(found).invalid(specWhat, "", p.doc)
+	return problems(found).invalid(specWhat, "", &p.doc)
 }
 
 // JSON gives the spec's document in JSON, also when it was submitted as YAML.

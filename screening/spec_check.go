@@ -1,7 +1,9 @@
 package screening
 
 import (
+	"encoding/base64"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -11,6 +13,8 @@ const (
 	maxInputs     = 500
 	maxNameBytes  = 256
 	maxStatements = 2_000
+	maxSources    = 64
+	maxOpenPoints = 1_000
 )
 
 // check gives every rule that the spec breaks. Plain code rather than struct
@@ -63,7 +67,44 @@ func (s *Spec) check() problems {
 			ps.add("/evidence/examples/hits", "must be between 0 and count")
 		}
 	}
+	s.checkSources(&ps)
 	return ps
+}
+
+func (s *Spec) checkSources(ps *problems) {
+	if len(s.Sources) > maxSources {
+		ps.add("/sources", "has more than %d files", maxSources)
+		return
+	}
+	open := 0
+	for i := range s.Sources {
+		f := &s.Sources[i]
+		at := func(sub string) place { return place{wholeSpec, "/sources", i + 1, sub} }
+		if IsBlank(f.Name) || len(f.Name) > maxNameBytes {
+			ps.addAt(at("/name"), "must name the file in 1 to %d bytes", maxNameBytes)
+		}
+		checkID(ps, at("/format"), f.Format, true)
+		digest, err := ParseDigest256(f.SHA256)
+		if err != nil {
+			ps.addAt(at("/sha256"), "must be 64 lower-case hex digits")
+		}
+		if len(f.Bytes) > 0 {
+			kept, bad := base64.StdEncoding.DecodeString(strings.Join(f.Bytes, ""))
+			switch {
+			case bad != nil:
+				ps.addAt(at("/bytes"), "must be the file in standard base64 with padding, cut into parts")
+			case err == nil && Sum(kept) != digest:
+				ps.addAt(at("/sha256"), "is not the digest of the bytes that are given")
+			}
+		}
+		for j := range f.Open {
+			checkCode(ps, at("/open/"+strconv.Itoa(j)+"/code"), f.Open[j].Code, openCodes, true)
+		}
+		open += len(f.Open)
+	}
+	if open > maxOpenPoints {
+		ps.add("/sources", "have more than %d open points together", maxOpenPoints)
+	}
 }
 
 // inputIDs finds inputs by id; few are found faster by looking at them all.
@@ -122,10 +163,12 @@ func (in *Input) check(ps *problems, i int) {
 	checkCode(ps, at("/license/tdm"), in.License.TDM, tdmCodes, false)
 	checkCode(ps, at("/consent/status"), in.Consent.Status, consentCodes, false)
 	checkCode(ps, at("/split"), in.Split, splitCodes, false)
-	checkCodes(ps, at("/shape/modalities"), in.Shape.Modalities, modalityCodes)
-	checkRegions(ps, at("/residency/stored_in"), in.Residency.StoredIn)
-	checkRegions(ps, at("/residency/processed_in"), in.Residency.ProcessedIn)
-	checkRegions(ps, at("/residency/excluded"), in.Residency.Excluded)
+	checkCodes(ps, at("/shape/modalities"), in.modalities(), modalityCodes)
+	if r := in.Residency; r != nil {
+		checkRegions(ps, at("/residency/stored_in"), r.StoredIn)
+		checkRegions(ps, at("/residency/processed_in"), r.ProcessedIn)
+		checkRegions(ps, at("/residency/excluded"), r.Excluded)
+	}
 	checkDisclosures(ps, i, in.Disclosures)
 }
 

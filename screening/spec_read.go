@@ -1,8 +1,8 @@
 package screening
 
 import (
+	"cmp"
 	"math/bits"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,129 +12,99 @@ import (
 )
 
 // specReader reads a training spec from JSON in one pass: it checks what strict
-// decoding checks, fills the structs, and writes the canonical form beside. It
-// accepts only what the general decoder (document.go) accepts, with the same
-// result; whatever is out of the ordinary it leaves to that one, which can also
-// say what is wrong. Texts are not copied: they are parts of the document.
+// decoding checks, fills the structs, and notes where the canonical form differs
+// from the document. It accepts only what the general decoder (document.go)
+// accepts, with the same result; whatever is out of the ordinary it leaves to that
+// one, which can also say what is wrong. Texts are not copied: they are parts of
+// the document.
 type specReader struct {
 	text   string
 	pos    int
 	tokens int
+	spaced int // how often white space was passed over
 
-	canon   []byte   // canonical form of what was read
-	members []member // of the objects that are open
-	swap    []byte
+	form  piece      // canonical form of the value read last
+	parts []readPart // of the objects and lists that are open
+	canon []byte     // canonical forms that the document does not have as they are
+
+	room specRoom
 }
 
-// member is one member of an object in canon.
-type member struct {
-	rank       int // of its key in canonical order
-	start, end int
+// piece is a piece of the document, or of canon.
+type piece struct {
+	start, end int32
+	made       bool // it is in canon
+}
+
+// readPart is the canonical form of a member of an object or an item of a list.
+type readPart struct {
+	piece
+	member uint8 // index in the plan
+	named  bool  // the name stands in the document right before the value and is part of the piece
 }
 
 var specReaders = sync.Pool{New: func() any { return new(specReader) }}
 
-// readSpec reads a document that is valid UTF-8. ok: spec and the digest of its canonical form are complete.
-func readSpec(text string, spec *Spec) (canonical Digest256, ok bool) {
+// read takes the short way, if the document is as documents mostly are.
+func (p *ParsedSpec) read() (ok bool) {
 	r := specReaders.Get().(*specReader)
-	*r = specReader{text: text, canon: r.canon[:0], members: r.members[:0], swap: r.swap}
+	*r = specReader{text: string(p.Raw), parts: r.parts[:0], canon: r.canon[:0]}
 	r.space()
-	ok = r.object(specPlan(), reflect.ValueOf(spec).Elem())
+	ok = r.object(specPlan, p.Spec)
 	r.space()
-	ok = ok && r.pos == len(text) && r.tokens <= maxTokens
-	if ok {
-		canonical = Sum(r.canon)
+	if !ok || r.pos != len(r.text) || r.tokens > maxTokens {
+		return false // what was read in part is dropped with the reader
 	}
-	r.text = ""
+	p.doc = document{what: specWhat, json: p.Raw}
+	p.SHA256 = Sum(p.Raw)
+	switch f := r.form; {
+	case f.made:
+		p.CanonicalSHA256 = Sum(r.canon[f.start:f.end])
+	case int(f.end-f.start) == len(p.Raw):
+		p.CanonicalSHA256 = p.SHA256
+	default:
+		p.CanonicalSHA256 = Sum(p.Raw[f.start:f.end])
+	}
+	*r = specReader{parts: r.parts, canon: r.canon}
 	specReaders.Put(r)
-	return canonical, ok
+	return true
 }
 
 // readPlan says how an object is read into a struct.
-type readPlan struct {
-	fields []readField
-	large  bool // copying it costs more than room that stays empty
+type readPlan struct{ members []readMember } // in the order of the struct
+
+// readMember is one member of an object.
+type readMember struct {
+	name   string
+	quoted string // with the colon
+	key    uint64 // of name, see nameKey
+	index  int    // in the plan
+	rank   int    // in canonical order
+	read   func(r *specReader, of any) bool
 }
 
-// room is how many more to make room for in a list that has n.
-func (p *readPlan) room(n int) int {
-	if p.large && n == 0 {
-		return 8
+func newReadPlan(members ...readMember) *readPlan {
+	byName := make([]int, len(members))
+	for i := range members {
+		m := &members[i]
+		m.index, m.quoted, m.key = i, strconv.Quote(m.name)+":", nameKey(m.name)
+		byName[i] = i
 	}
-	return max(1, 3*n)
+	slices.SortFunc(byName, func(a, b int) int { return cmp.Compare(members[a].name, members[b].name) })
+	for rank, i := range byName {
+		members[i].rank = rank
+	}
+	return &readPlan{members}
 }
 
-type readField struct {
-	name  string
-	key   uint64 // of name, see nameKey
-	index int    // in the struct
-	rank  int    // in canonical order
-	kind  readKind
-	plan  *readPlan // of the struct or the list's structs
-}
-
-type readKind uint8
-
-const (
-	readText readKind = iota
-	readTexts
-	readStruct
-	readStructs
-	readStructPointer
-	readOther // numbers and truth values, by the general decoder's rules
-)
-
-var specPlan = sync.OnceValue(func() *readPlan {
-	return newReadPlan(reflect.TypeFor[Spec](), map[reflect.Type]*readPlan{})
-})
-
-func newReadPlan(t reflect.Type, known map[reflect.Type]*readPlan) *readPlan {
-	if p := known[t]; p != nil {
-		return p
-	}
-	p := &readPlan{large: t.Size() > 256}
-	known[t] = p
-	var names []string
-	for i := range t.NumField() {
-		f := readField{name: t.Field(i).Tag.Get("json"), index: i, kind: readOther}
-		f.key = nameKey(f.name, 0, len(f.name))
-		switch of := t.Field(i).Type; {
-		case of.Kind() == reflect.String:
-			f.kind = readText
-		case of == reflect.TypeFor[[]string]():
-			f.kind = readTexts
-		case of.Kind() == reflect.Struct:
-			f.kind, f.plan = readStruct, newReadPlan(of, known)
-		case of.Kind() == reflect.Slice:
-			f.kind, f.plan = readStructs, newReadPlan(of.Elem(), known)
-		case of.Kind() == reflect.Pointer && of.Elem().Kind() == reflect.Struct:
-			f.kind, f.plan = readStructPointer, newReadPlan(of.Elem(), known)
-		}
-		p.fields = append(p.fields, f)
-		names = append(names, f.name)
-	}
-	slices.Sort(names)
-	for i := range p.fields {
-		p.fields[i].rank = slices.Index(names, p.fields[i].name)
-	}
-	return p
-}
-
-// nameKey tells names apart nearly always: their length and first letters.
-func nameKey(text string, start, end int) uint64 {
-	n := end - start
-	if start+8 <= len(text) {
-		x := load8(text, start)
-		if n < 8 {
-			x &= 1<<(8*n) - 1
-		}
-		return x ^ uint64(n)<<56
-	}
+// nameKey tells names apart nearly always: their length and first letters. Of names
+// below eight letters it is all.
+func nameKey(name string) uint64 {
 	var x uint64
-	for i := range min(n, 8) {
-		x |= uint64(text[start+i]) << (8 * i)
+	for i := range min(len(name), 8) {
+		x |= uint64(name[i]) << (8 * i)
 	}
-	return x ^ uint64(n)<<56
+	return x ^ uint64(len(name))<<56
 }
 
 func (r *specReader) space() {
@@ -142,6 +112,7 @@ func (r *specReader) space() {
 		switch r.text[r.pos] {
 		case ' ', '\t', '\n', '\r':
 			r.pos++
+			r.spaced++
 		default:
 			return
 		}
@@ -160,168 +131,157 @@ func (r *specReader) take(c byte) bool {
 	return false
 }
 
-func (r *specReader) object(plan *readPlan, v reflect.Value) bool {
+func (r *specReader) object(plan *readPlan, v any) bool {
 	if !r.take('{') {
 		return false
 	}
 	r.tokens += 2
-	r.canon = append(r.canon, '{')
-	open := len(r.members)
+	begin, spaced, open := r.pos-1, r.spaced, len(r.parts)
+	asItIs, last := true, -1
 	var seen uint64
-	sorted, last := true, -1
 	for next := 0; ; {
-		if len(r.members) == open && r.take('}') {
+		if seen == 0 && r.take('}') {
 			break
 		}
-		start := len(r.canon)
-		f, ok := r.name(plan, next)
-		if !ok || seen&(1<<f.index) != 0 || !r.value(f, v.Field(f.index)) {
+		m, ok := r.name(plan, next)
+		if !ok || seen&(1<<m.index) != 0 {
 			return false
 		}
-		seen |= 1 << f.index
-		next = f.index + 1
-		sorted, last = sorted && f.rank > last, f.rank
-		r.canon = append(r.canon, ',')
-		r.members = append(r.members, member{f.rank, start, len(r.canon)})
-		if !r.take(',') {
+		after := r.pos
+		if !m.read(r, v) {
+			return false
+		}
+		seen |= 1 << m.index
+		p := readPart{piece: r.form, member: uint8(m.index)}
+		if int(p.start) == after && !p.made && r.text[after-2] == '"' { // nothing around the colon
+			p.start, p.named = int32(after-len(m.quoted)), true
+		}
+		r.parts = append(r.parts, p)
+		asItIs, last = asItIs && p.named && m.rank > last, m.rank
+		if next = m.index + 1; !r.take(',') {
 			if !r.take('}') {
 				return false
 			}
 			break
 		}
 	}
-	if !sorted {
-		r.sort(r.members[open:])
+	if asItIs && r.spaced == spaced {
+		r.form = r.asItIs(begin)
+	} else {
+		r.make('{', r.parts[open:], plan, '}')
 	}
-	if len(r.members) > open { // the last comma
-		r.canon = r.canon[:len(r.canon)-1]
-	}
-	r.members = r.members[:open]
-	r.canon = append(r.canon, '}')
+	r.parts = r.parts[:open]
 	return true
 }
 
-// sort puts the members of an object, which are the end of canon, in canonical order.
-func (r *specReader) sort(members []member) {
-	var at [64]int8
+// asItIs is what was read from begin on, madeFrom what was written.
+func (r *specReader) asItIs(begin int) piece   { return piece{int32(begin), int32(r.pos), false} }
+func (r *specReader) madeFrom(begin int) piece { return piece{int32(begin), int32(len(r.canon)), true} }
+
+// make writes the canonical form of an object or, without a plan, of a list.
+func (r *specReader) make(begin byte, parts []readPart, plan *readPlan, end byte) {
+	var order [64]uint8 // of the parts by rank
 	var ranks uint64
-	for i, m := range members {
-		at[m.rank] = int8(i)
-		ranks |= 1 << m.rank
+	if plan != nil {
+		for i := range parts {
+			rank := plan.members[parts[i].member].rank
+			order[rank%64] = uint8(i)
+			ranks |= 1 << rank
+		}
 	}
-	r.swap = r.swap[:0]
-	for ; ranks != 0; ranks &= ranks - 1 {
-		m := &members[at[bits.TrailingZeros64(ranks)]]
-		r.swap = append(r.swap, r.canon[m.start:m.end]...)
+	start := len(r.canon)
+	r.canon = append(r.canon, begin)
+	for i := range parts {
+		p := &parts[i]
+		if i > 0 {
+			r.canon = append(r.canon, ',')
+		}
+		if plan != nil {
+			p = &parts[order[bits.TrailingZeros64(ranks)%64]]
+			ranks &= ranks - 1
+			if !p.named {
+				r.canon = append(r.canon, plan.members[p.member].quoted...)
+			}
+		}
+		if p.made {
+			r.canon = append(r.canon, r.canon[p.start:p.end]...)
+		} else {
+			r.canon = append(r.canon, r.text[p.start:p.end]...)
+		}
 	}
-	copy(r.canon[members[0].start:], r.swap)
+	r.canon = append(r.canon, end)
+	r.form = r.madeFrom(start)
 }
 
-// name reads a key of the plan and the colon; next is the field that is likely.
-func (r *specReader) name(plan *readPlan, next int) (*readField, bool) {
+// name reads a key of the plan and the colon; next is the member that is likely.
+func (r *specReader) name(plan *readPlan, next int) (*readMember, bool) {
+	if next < len(plan.members) && strings.HasPrefix(r.text[r.pos:], plan.members[next].quoted) {
+		m := &plan.members[next]
+		r.pos += len(m.quoted)
+		r.tokens++
+		return m, true
+	}
 	if !r.take('"') {
 		return nil, false
 	}
 	start, text := r.pos, r.text
-	end := start
-	for end < len(text) && text[end] != '"' {
-		end++
+	if start+8 > len(text) {
+		return nil, false // no room for a key and a value
 	}
-	if end == len(text) {
+	key, end := load8(text, start), start
+	if quote := laneZero(key ^ '"'*lanes); quote != 0 {
+		n := bits.TrailingZeros64(quote) / 8
+		end, key = start+n, key&(1<<(8*n)-1)
+	} else if n := strings.IndexByte(text[start+8:], '"'); n >= 0 {
+		end = start + 8 + n
+	} else {
 		return nil, false // cut off within a key
 	}
-	key := nameKey(text, start, end)
-	for range plan.fields {
-		if next == len(plan.fields) {
+	key ^= uint64(end-start) << 56 // as nameKey does it
+	for range plan.members {
+		if next++; next >= len(plan.members) {
 			next = 0
 		}
-		f := &plan.fields[next]
-		if f.key != key || f.name != text[start:end] {
-			next++
-			continue
+		if m := &plan.members[next]; m.key == key && m.name == text[start:end] {
+			r.pos = end + 1
+			r.tokens++
+			return m, r.take(':')
 		}
-		r.pos = end + 1
-		r.tokens++
-		if r.pos < len(text) && text[r.pos] == ':' {
-			r.pos++
-			r.canon = append(r.canon, text[start-1:r.pos]...)
-			return f, true
-		}
-		r.canon = append(append(r.canon, text[start-1:r.pos]...), ':')
-		return f, r.take(':')
 	}
 	return nil, false
 }
 
-func (r *specReader) value(f *readField, v reflect.Value) bool {
-	switch f.kind {
-	case readText:
-		s, ok := r.string()
-		if ok {
-			v.SetString(s)
-		}
-		return ok
-	case readTexts:
-		return r.texts(v.Addr().Interface().(*[]string))
-	case readStruct:
-		return r.object(f.plan, v)
-	case readStructs:
-		return r.structs(f.plan, v)
-	case readStructPointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		return r.object(f.plan, v.Elem())
-	}
-	return r.other(v)
-}
+// laneZero selects the lanes of x that are zero, and perhaps some above the first of them.
+func laneZero(x uint64) uint64 { return (x - lanes) &^ x & highBits }
 
 // list reads a list, calling item for each of its items.
-func (r *specReader) list(item func(i int) bool) bool {
+func (r *specReader) list(item func() bool) bool {
 	if !r.take('[') {
 		return false
 	}
 	r.tokens += 2
-	r.canon = append(r.canon, '[')
-	if r.take(']') {
-		r.canon = append(r.canon, ']')
-		return true
-	}
-	for i := 0; ; i++ {
-		if i > 0 {
-			r.canon = append(r.canon, ',')
-		}
-		if !item(i) {
+	begin, spaced, open := r.pos-1, r.spaced, len(r.parts)
+	asItIs := true
+	for empty := r.take(']'); !empty; {
+		if !item() {
 			return false
 		}
+		r.parts = append(r.parts, readPart{piece: r.form})
+		asItIs = asItIs && !r.form.made
 		if !r.take(',') {
-			r.canon = append(r.canon, ']')
-			return r.take(']')
+			if !r.take(']') {
+				return false
+			}
+			break
 		}
 	}
-}
-
-func (r *specReader) texts(all *[]string) bool {
-	*all = []string{}
-	return r.list(func(int) bool {
-		s, ok := r.string()
-		*all = append(*all, s)
-		return ok
-	})
-}
-
-func (r *specReader) structs(plan *readPlan, v reflect.Value) bool {
-	n := 0
-	ok := r.list(func(i int) bool {
-		if i == v.Cap() {
-			v.Grow(plan.room(i))
-		}
-		n = i + 1
-		v.SetLen(n)
-		return r.object(plan, v.Index(i))
-	})
-	if ok && n == 0 { // an empty list is not a missing one
-		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	if asItIs && r.spaced == spaced {
+		r.form = r.asItIs(begin)
+	} else {
+		r.make('[', r.parts[open:], nil, ']')
 	}
-	return ok
+	r.parts = r.parts[:open]
+	return true
 }
 
 // string reads a text. One without escapes is its own canonical form.
@@ -334,12 +294,12 @@ func (r *specReader) string() (string, bool) {
 	i := start
 	for {
 		if i+8 <= len(text) {
-			if stop := stringStops(load8(text, i)); stop == 0 {
+			stop := stringStops(load8(text, i))
+			if stop == 0 {
 				i += 8
 				continue
-			} else {
-				i += bits.TrailingZeros64(stop) / 8
 			}
+			i += bits.TrailingZeros64(stop) / 8
 		} else if i >= len(text) {
 			return "", false
 		} else if c := text[i]; c >= ' ' && c != '"' && c != '\\' {
@@ -349,7 +309,7 @@ func (r *specReader) string() (string, bool) {
 		switch {
 		case text[i] == '"':
 			r.pos = i + 1
-			r.canon = append(r.canon, text[start-1:i+1]...)
+			r.form = r.asItIs(start - 1)
 			return text[start:i], i-start <= maxStringBytes
 		case text[i] == '\\':
 			return r.escaped(start, i)
@@ -358,12 +318,11 @@ func (r *specReader) string() (string, bool) {
 	}
 }
 
-// stringStops selects the bytes that end the plain part of a text: quotes, backslashes, controls.
+// stringStops selects the bytes that end the plain part of a text: quotes, backslashes,
+// controls. The first is one; those above it may be others.
 func stringStops(x uint64) uint64 {
-	plain := x &^ highBits
-	quote, slash := plain^'"'*lanes, plain^'\\'*lanes
-	// The high bit of a lane survives the sums unless the lane is zero, or below 0x20.
-	return ^((quote + 0x7F*lanes) & (slash + 0x7F*lanes) & (plain + 0x60*lanes)) &^ x & highBits
+	quote, slash := x^'"'*lanes, x^'\\'*lanes
+	return ((quote - lanes) | (slash - lanes) | (x - ' '*lanes)) &^ x & highBits
 }
 
 // escaped reads a text with escapes; the first is at i.
@@ -382,45 +341,47 @@ func (r *specReader) escaped(start, i int) (string, bool) {
 	if err != nil || len(plain) > maxStringBytes || slices.Contains(plain, 0) {
 		return "", false
 	}
+	from := len(r.canon)
 	if r.canon, err = jsontext.AppendQuote(r.canon, plain); err != nil {
 		return "", false
 	}
-	r.pos = i + 1
+	r.pos, r.form = i+1, r.madeFrom(from)
 	return string(plain), true
 }
 
-// other reads truth values and numbers.
-func (r *specReader) other(v reflect.Value) bool {
+// literal reads up to the end of a truth value or number.
+func (r *specReader) literal() string {
 	r.space()
 	start := r.pos
 	for r.pos < len(r.text) && strings.IndexByte(",]} \t\r\n", r.text[r.pos]) < 0 {
 		r.pos++
 	}
 	r.tokens++
-	text := r.text[start:r.pos]
-	if v.Kind() == reflect.Pointer {
-		v.Set(reflect.New(v.Type().Elem()))
-		v = v.Elem()
+	r.form = r.asItIs(start)
+	return r.text[start:r.pos]
+}
+
+func (r *specReader) truth() (value, ok bool) {
+	text := r.literal()
+	return text == "true", text == "true" || text == "false"
+}
+
+// count reads a whole number that is not negative.
+func (r *specReader) count() (int64, bool) {
+	text := r.literal()
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && n >= 0 && n < maxExactInteger && text == strconv.FormatInt(n, 10)
+}
+
+func (r *specReader) number() (float64, bool) {
+	text := r.literal()
+	number := jsontext.Value(text)
+	if number.Kind() != '0' || !number.IsValid() || !keptExactly(text) || number.Canonicalize() != nil {
+		return 0, false
 	}
-	switch v.Kind() {
-	case reflect.Bool:
-		v.SetBool(text == "true")
-		r.canon = append(r.canon, text...)
-		return text == "true" || text == "false"
-	case reflect.Int64:
-		n, err := strconv.ParseInt(text, 10, 64)
-		v.SetInt(n)
-		r.canon = append(r.canon, text...)
-		return err == nil && n >= 0 && n < maxExactInteger && text == strconv.FormatInt(n, 10)
-	case reflect.Float64:
-		number := jsontext.Value(text)
-		if number.Kind() != '0' || !number.IsValid() || !keptExactly(text) || number.Canonicalize() != nil {
-			return false
-		}
-		f, err := strconv.ParseFloat(text, 64)
-		v.SetFloat(f)
-		r.canon = append(r.canon, number...)
-		return err == nil
-	}
-	return false
+	from := len(r.canon)
+	r.canon = append(r.canon, number...)
+	r.form = r.madeFrom(from)
+	f, err := strconv.ParseFloat(text, 64)
+	return f, err == nil
 }

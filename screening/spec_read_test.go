@@ -3,8 +3,10 @@ package screening
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,4 +96,77 @@ func TestReadSpecOfEveryPrefix(t *testing.T) {
 			checkRead(t, append(data[:cut:cut], tail...))
 		}
 	}
+}
+
+// TestPlansAreTheStructs: a plan has the members of its struct. That each is read
+// into its field is what TestReadSpec compares.
+func TestPlansAreTheStructs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		plan *readPlan
+		of   any
+	}{
+		{specPlan, Spec{}}, {objectivePlan, Objective{}}, {inputPlan, Input{}}, {digestPlan, Digest{}}, {sourcePlan, Source{}}, {collectionPlan, Collection{}},
+		{partyPlan, Party{}}, {licensePlan, License{}}, {declaredPlan, DeclaredLicense{}}, {consentPlan, Consent{}}, {datesPlan, Dates{}}, {lineagePlan, Lineage{}},
+		{refPlan, LineageRef{}}, {shapePlan, Shape{}}, {residencyPlan, Residency{}}, {disclosurePlan, Disclosure{}}, {evidencePlan, SpecEvidence{}},
+		{contextPlan, Context{}}, {examplesPlan, Examples{}}, {sourceFilePlan, SourceFile{}}, {openPointPlan, OpenPoint{}},
+	} {
+		of := reflect.TypeOf(tt.of)
+		var want, got, values []string
+		for i := range of.NumField() {
+			want = append(want, of.Field(i).Tag.Get("json"))
+		}
+		for _, m := range tt.plan.members {
+			got = append(got, m.name)
+			values = append(values, fmt.Sprintf("%q:%s", m.name, exampleValue(of, len(got)-1)))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: (-struct +plan)\n%s", of, diff)
+			continue
+		}
+		// One member at a time, read by plan and by the decoder.
+		for i, value := range values {
+			doc := "{" + value + "}"
+			fast, slow := reflect.New(of), reflect.New(of)
+			r := specReader{text: doc}
+			if !r.object(tt.plan, fast.Interface()) {
+				t.Errorf("%s: %s is not read", of, doc)
+				continue
+			}
+			if err := json.Unmarshal([]byte(doc), slow.Interface()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(slow.Interface(), fast.Interface()); diff != "" || slow.Elem().Field(i).IsZero() {
+				t.Errorf("%s: %s: (-decoder +plan)\n%s", of, doc, diff)
+			}
+		}
+	}
+}
+
+// exampleValue gives JSON for a field that is not its zero value.
+func exampleValue(of reflect.Type, field int) string {
+	kind := of.Field(field).Type
+	if kind.Kind() == reflect.Pointer {
+		kind = kind.Elem()
+	}
+	switch kind.Kind() {
+	case reflect.String:
+		return `"x"`
+	case reflect.Bool:
+		return "true"
+	case reflect.Int64:
+		return "3"
+	case reflect.Float64:
+		return "0.5"
+	case reflect.Slice:
+		if kind.Elem().Kind() == reflect.String {
+			return `["x","y"]`
+		}
+		return "[" + exampleObject(kind.Elem()) + "]"
+	}
+	return exampleObject(kind)
+}
+
+func exampleObject(of reflect.Type) string {
+	return fmt.Sprintf("{%q:%s}", of.Field(0).Tag.Get("json"), exampleValue(of, 0))
 }

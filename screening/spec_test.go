@@ -23,6 +23,30 @@ func problemsOf(t *testing.T, err error) []Problem {
 	return invalid.Problems
 }
 
+const sumOfHello = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+
+func sourceFile(name, format, sha256, bytes, open string) string {
+	return fmt.Sprintf("sources:\n- {name: %q, format: %q, sha256: %q, bytes: %s, open: [%s]}", name, format, sha256, bytes, open)
+}
+
+// TestSourceFiles: the bytes of a file may come in parts, or be left out; open points are a fact of the spec.
+func TestSourceFiles(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []string{`["aGVsbG8="]`, `["aG", "VsbG8="]`, "[]"} {
+		for open, want := range map[string]State{"": Upheld, "{code: checksum, pointer: /a, detail: d}": Upheld,
+			"{code: checksum}, {code: contradiction}, {code: contradiction}": Violated} {
+			spec := parseSpec(t, sourceFile("f", "x", sumOfHello, bytes, open))
+			f := findingOf(t, termText("x", Escalate, "violated_if: {fact: sources.open, has: contradiction}"), spec)
+			if f.State != want {
+				t.Errorf("%s, open %q: got %+v", bytes, open, f)
+			}
+		}
+	}
+	if f := findingOf(t, termText("x", Escalate, "violated_if: {fact: sources.open, has: unresolved}"), parseSpec(t, "")); f.State != Upheld {
+		t.Errorf("nothing imported: got %+v", f)
+	}
+}
+
 func TestSpecRules(t *testing.T) {
 	t.Parallel()
 	input := func(rest string) string { return "inputs:\n- id: a\n  kind: dataset\n  " + rest }
@@ -64,6 +88,12 @@ func TestSpecRules(t *testing.T) {
 		{"unknown tag of an input", specText(input("disclosures: [{tag: x, state: absent, basis: structured}]")), "/inputs/0/disclosures/0/tag", 9, "must be one of biometric,"},
 		{"examples digest", specText("evidence: {examples: {sha256: abc, count: 1, hits: 0}}"), "/evidence/examples/sha256", 6, "64 lower-case hex"},
 		{"more hits than examples", specText("evidence: {examples: {sha256: " + strings.Repeat("a", 64) + ", count: 1, hits: 2}}"), "/evidence/examples/hits", 6, "between 0 and count"},
+		{"source file without a name", specText(sourceFile("", "x", sumOfHello, `["aGVsbG8="]`, "")), "/sources/0/name", 7, "must name the file"},
+		{"source file of no format", specText(sourceFile("f", "a/b", sumOfHello, `["aGVsbG8="]`, "")), "/sources/0/format", 7, "must be 1 to 128"},
+		{"source file without a digest", specText(sourceFile("f", "x", "", `["aGVsbG8="]`, "")), "/sources/0/sha256", 7, "64 lower-case hex"},
+		{"source file with another digest", specText(sourceFile("f", "x", sumOfHello, `["aGVsbG8h"]`, "")), "/sources/0/sha256", 7, "not the digest of the bytes"},
+		{"source file that is not base64", specText(sourceFile("f", "x", sumOfHello, `["aGVsbG8"]`, "")), "/sources/0/bytes", 7, "standard base64"},
+		{"source file with an unknown open point", specText(sourceFile("f", "x", sumOfHello, "[]", "{code: gap}")), "/sources/0/open/0/code", 7, "must be one of unresolved"},
 		{"negative hits", specText("evidence: {examples: {sha256: " + strings.Repeat("a", 64) + ", count: 1, hits: -1}}"), "/evidence/examples/hits", 6, "between 0 and count"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -158,9 +188,9 @@ func TestIDs(t *testing.T) {
 func TestEveryTextIsRead(t *testing.T) {
 	t.Parallel()
 	// Fields with a closed form, or that only name something else of the spec.
-	closed := []string{"/schema", "/run_ref", "/owner", "/on_behalf_of", "/team", "/base_model", "/objective/kind", "/objective/purposes/0",
-		"/objective/markets/0", "/evidence/examples/sha256"}
-	closedEnds := []string{"/id", "/kind", "/alg", "/tdm", "/status", "/restrictions/0", "/split", "/modalities/0", "/stored_in/0",
+	closed := []string{"/schema", "/owner", "/on_behalf_of", "/base_model", "/objective/kind", "/objective/purposes/0",
+		"/objective/markets/0", "/evidence/examples/sha256", "/sources/0/format", "/sources/0/sha256", "/sources/0/bytes/0", "/sources/0/open/0/code"}
+	closedEnds := []string{"/kind", "/alg", "/tdm", "/status", "/restrictions/0", "/split", "/modalities/0", "/stored_in/0",
 		"/processed_in/0", "/excluded/0", "/tag", "/state", "/basis"}
 	var s Spec
 	want := map[string]string{}
@@ -276,8 +306,8 @@ func realisticSpec(tb testing.TB) []byte {
 			Creators: []Party{{Name: "Help desk", Type: "Organization"}},
 			License:  License{Declared: []DeclaredLicense{{Raw: "CC BY 4.0", SPDX: "CC-BY-4.0", Scope: "whole"}}, TDM: "not_reserved"},
 			Consent:  Consent{Status: "documented", Docs: []string{"https://example.org/consent"}},
-			Lineage:  &Lineage{}, Shape: Shape{Records: "12000", Languages: []string{"en", "de"}, Modalities: []string{"text"}},
-			Residency: Residency{StoredIn: []string{"DE"}, ProcessedIn: []string{"DE"}, Excluded: []string{}}}
+			Lineage:  &Lineage{}, Shape: &Shape{Records: "12000", Languages: []string{"en", "de"}, Modalities: []string{"text"}},
+			Residency: &Residency{StoredIn: []string{"DE"}, ProcessedIn: []string{"DE"}, Excluded: []string{}}}
 		if i == 0 {
 			in.ID, in.Kind = "m1", "base_model"
 		}

@@ -89,7 +89,7 @@ run:
 				s.units[used], s.classes[used] = asciiUnit[c], spellingClass[c]
 				used++
 			}
-			if c >= 'A' {
+			if c >= 'A' && s.skels != nil && s.skels.anyLetter(c) {
 				shape = laneLetter
 			}
 			i++

@@ -11,6 +11,7 @@ const (
 	hidesTagCharacter obfuscationKind = "tag_character" // invisible copies of ASCII, outside the emoji flags made of them
 	hidesInvisible    obfuscationKind = "invisible"     // invisible characters in number
 	hidesExpansion    obfuscationKind = "expansion"     // grows out of proportion when normalised
+	hidesEscapes      obfuscationKind = "escapes"       // more escapes, tags or broken words than are undone
 )
 
 // textObfuscation is one kind of it in one field: where it first occurs and how often.

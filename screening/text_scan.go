@@ -68,6 +68,21 @@ func (s *textScan) reset(text string) {
 	s.hiding.reset(len(text))
 }
 
+// seek goes on from another place of the text, where no word goes on, as if the text began there.
+func (s *textScan) seek(pos int) {
+	s.pos = pos
+	s.toks, s.used, s.folds = s.toks[:0], 0, s.folds[:0]
+	s.gap, s.afterLong, s.afterSyll = 0, false, false
+}
+
+// reach scans on until there is a token i, and reports whether there is one.
+func (s *textScan) reach(i int) bool {
+	if i >= len(s.toks) {
+		s.fill(i + 1)
+	}
+	return i < len(s.toks)
+}
+
 // drop forgets the first n tokens.
 func (s *textScan) drop(n int) {
 	if n >= len(s.toks) {

@@ -1,5 +1,7 @@
 package screening
 
+import "strconv"
+
 // purposeKey is the free-text purpose: a phrase in it is at most a hint.
 const purposeKey = "/objective/purpose"
 
@@ -12,8 +14,9 @@ type textField struct {
 }
 
 // textFields lists, in the room of fields, every text of a spec that is not a
-// checked code or id. Phrases are looked for in all of them: leaving one out
-// would be the place to write what must not be found.
+// checked code, and the names that a submitter chooses freely. Phrases are looked
+// for in all of them: leaving one out would be the place to write what must not
+// be found.
 func textFields(s *Spec, fields []textField) []textField {
 	t := textWalk{fields: fields[:0], input: wholeSpec}
 	t.add(purposeKey, s.Objective.Purpose)
@@ -23,6 +26,15 @@ func textFields(s *Spec, fields []textField) []textField {
 		t.list("/evidence/examples/ids", e.IDs)
 	}
 	t.add("/disclosure_statement", s.DisclosureStatement)
+	for i := range s.Sources {
+		t.addItem("/sources", i+1, "/name", s.Sources[i].Name)
+		for j, open := range s.Sources[i].Open {
+			t.addItem("/sources", i+1, "/open/"+strconv.Itoa(j)+"/pointer", open.Pointer)
+			t.addItem("/sources", i+1, "/open/"+strconv.Itoa(j)+"/detail", open.Detail)
+		}
+	}
+	t.add("/run_ref", s.RunRef)
+	t.add("/team", s.Team)
 	for i := range s.Inputs {
 		t.input = i
 		t.record(&s.Inputs[i])
@@ -56,14 +68,6 @@ func (t *textWalk) disclosures(ds []Disclosure) {
 	}
 }
 
-func (t *textWalk) parties(key string, ps []Party) {
-	for i := range ps {
-		t.addItem(key, i+1, "/name", ps[i].Name)
-		t.addItem(key, i+1, "/type", ps[i].Type)
-		t.addItem(key, i+1, "/url", ps[i].URL)
-	}
-}
-
 func (t *textWalk) parents(key string, refs []LineageRef) {
 	for i := range refs {
 		t.addItem(key, i+1, "/ref", refs[i].Ref)
@@ -73,6 +77,7 @@ func (t *textWalk) parents(key string, refs []LineageRef) {
 }
 
 func (t *textWalk) record(in *Input) {
+	t.add("/id", in.ID)
 	t.add("/name", in.Name)
 	t.add("/description", in.Description)
 	t.add("/version", in.Version)
@@ -80,7 +85,7 @@ func (t *textWalk) record(in *Input) {
 	t.list("/uris", in.URIs)
 	for i := range in.Digests {
 		d := &in.Digests[i]
-		if !d.valid() {
+		if !d.Valid() {
 			t.addItem("/digests", i+1, "/value", d.Value)
 		}
 		t.addItem("/digests", i+1, "/of", d.Of)
@@ -88,20 +93,30 @@ func (t *textWalk) record(in *Input) {
 	for i := range in.Sources {
 		t.addItem("/sources", i+1, "/detail", in.Sources[i].Detail)
 	}
-	c := &in.Collection
-	t.list("/collection/methods", c.Methods)
-	t.add("/collection/description", c.Description)
-	t.add("/collection/start", c.Start)
-	t.add("/collection/end", c.End)
-	t.list("/collection/geography", c.Geography)
-	t.add("/collection/crawler", c.Crawler)
-	t.parties("/creators", in.Creators)
-	t.add("/publisher/name", in.Publisher.Name)
-	t.add("/publisher/type", in.Publisher.Type)
-	t.add("/publisher/url", in.Publisher.URL)
-	t.add("/issuer/name", in.Issuer.Name)
-	t.add("/issuer/type", in.Issuer.Type)
-	t.add("/issuer/url", in.Issuer.URL)
+	if c := in.Collection; c != nil {
+		t.list("/collection/methods", c.Methods)
+		t.add("/collection/description", c.Description)
+		t.add("/collection/start", c.Start)
+		t.add("/collection/end", c.End)
+		t.list("/collection/geography", c.Geography)
+		t.add("/collection/crawler", c.Crawler)
+	}
+	for i := range in.Creators {
+		p := &in.Creators[i]
+		t.addItem("/creators", i+1, "/name", p.Name)
+		t.addItem("/creators", i+1, "/type", p.Type)
+		t.addItem("/creators", i+1, "/url", p.URL)
+	}
+	if p := in.Publisher; p != nil {
+		t.add("/publisher/name", p.Name)
+		t.add("/publisher/type", p.Type)
+		t.add("/publisher/url", p.URL)
+	}
+	if p := in.Issuer; p != nil {
+		t.add("/issuer/name", p.Name)
+		t.add("/issuer/type", p.Type)
+		t.add("/issuer/url", p.URL)
+	}
 	for i := range in.License.Declared {
 		l := &in.License.Declared[i]
 		t.addItem("/license/declared", i+1, "/raw", l.Raw)
@@ -112,22 +127,25 @@ func (t *textWalk) record(in *Input) {
 	t.add("/license/concluded", in.License.Concluded)
 	t.add("/license/copyright", in.License.Copyright)
 	t.list("/consent/docs", in.Consent.Docs)
-	d := &in.Dates
-	t.add("/dates/created", d.Created)
-	t.add("/dates/issued", d.Issued)
-	t.add("/dates/modified", d.Modified)
-	t.add("/dates/previous", d.Previous)
-	t.add("/dates/retrieved", d.Retrieved)
-	t.add("/dates/released", d.Released)
+	if d := in.Dates; d != nil {
+		t.add("/dates/created", d.Created)
+		t.add("/dates/issued", d.Issued)
+		t.add("/dates/modified", d.Modified)
+		t.add("/dates/previous", d.Previous)
+		t.add("/dates/retrieved", d.Retrieved)
+		t.add("/dates/released", d.Released)
+	}
 	if l := in.Lineage; l != nil {
 		t.parents("/lineage/derived_from", l.DerivedFrom)
 		t.parents("/lineage/base_models", l.BaseModels)
 		t.parents("/lineage/generated_by_models", l.GeneratedByModels)
 		t.parents("/lineage/activities", l.Activities)
 	}
-	t.add("/shape/size_raw", in.Shape.SizeRaw)
-	t.add("/shape/size_band", in.Shape.SizeBand)
-	t.add("/shape/records", in.Shape.Records)
-	t.list("/shape/languages", in.Shape.Languages)
+	if f := in.Shape; f != nil {
+		t.add("/shape/size_raw", f.SizeRaw)
+		t.add("/shape/size_band", f.SizeBand)
+		t.add("/shape/records", f.Records)
+		t.list("/shape/languages", f.Languages)
+	}
 	t.disclosures(in.Disclosures)
 }

@@ -101,7 +101,7 @@ func TestShippedVocabulary(t *testing.T) {
 	t.Parallel()
 	const fewest = 45
 	terms := 0
-	seen := map[string]string{}
+	seen, versions := map[string]string{}, map[string]string{}
 	for id, b := range shipped(t, screening.NewRegistry()) {
 		for i := range b.Pack.Terms {
 			term := &b.Pack.Terms[i]
@@ -110,10 +110,17 @@ func TestShippedVocabulary(t *testing.T) {
 				t.Errorf("term %s is in %s and in %s", term.ID, other, id)
 			}
 			seen[term.ID] = id
-			if len(term.References) == 0 && id != "general_ethics" && term.ID != "no_identity_override" {
+			if len(term.References) == 0 {
 				t.Errorf("term %s refers to no public taxonomy", term.ID)
 			}
+			if strings.TrimSpace(term.Remedy) == "" {
+				t.Errorf("term %s does not say what would make it pass", term.ID)
+			}
 			for _, r := range term.References {
+				if other, met := versions[r.Scheme+" "+r.ID]; met && other != r.Version {
+					t.Errorf("term %s: %s %s is of version %s here and of %s elsewhere", term.ID, r.Scheme, r.ID, r.Version, other)
+				}
+				versions[r.Scheme+" "+r.ID] = r.Version
 				if r.Version == "" {
 					t.Errorf("term %s: reference %s does not say which version of %s", term.ID, r.ID, r.Scheme)
 				}
