@@ -1,0 +1,3 @@
+drop table bypass;
+
+delete from schema_history where version = 8;

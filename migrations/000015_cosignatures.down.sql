@@ -1,0 +1,3 @@
+drop table log_cosignature;
+
+delete from schema_history where version = 15;
