@@ -41,6 +41,9 @@ func NewAPIKey() (token string, key APIKey, err error) {
 	return token + checksum(token), APIKey{ID: id, SecretSHA256: screening.Sum([]byte(secret))}, nil
 }
 
+// IsAPIKey reports whether a token is meant as one of our keys.
+func IsAPIKey(token string) bool { return strings.HasPrefix(token, keyPrefix) }
+
 // ParseAPIKey reads a token. The error is ErrUnauthenticated.
 func ParseAPIKey(token string) (APIKey, error) {
 	rest, ok := strings.CutPrefix(token, keyPrefix)

@@ -113,6 +113,19 @@ func TestPeople(t *testing.T) {
 			t.Errorf("subject %q is %q, want nobody", name, id)
 		}
 	}
+	for _, c := range []struct{ issuer, sub, want string }{
+		{"https://idp.example", "00u1", "ana"},
+		{"https://idp.example", "00u2", "ana"},
+		{"https://k8s.example", "system:serviceaccount:airflow:worker", "airflow-prod"},
+		{"https://idp.example", "client|7", "airflow-prod"},
+		{"https://idp.example/", "00u1", ""}, {"https://IDP.example", "00u1", ""}, {"https://idp.example", "00U1", ""},
+		{"https://k8s.example", "00u1", ""}, {"https://idp.example|client", "7", "airflow-prod"}, // one text; no issuer has a |
+		{"ana", "", ""}, {"", "ana", ""}, {"ana@corp.example", "", ""}, {"", "", ""},
+	} {
+		if id, ok := p.OfToken(c.issuer, c.sub); id != c.want || ok != (c.want != "") {
+			t.Errorf("token of %s for %s: %q, %t, want %q", c.issuer, c.sub, id, ok, c.want)
+		}
+	}
 	if !p.IsService("argo") || p.IsService("ana") || p.IsService("") {
 		t.Error("services are mixed up")
 	}

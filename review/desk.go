@@ -1,10 +1,12 @@
 package review
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,15 +30,36 @@ type Store interface {
 	ScreeningOfSpec(ctx context.Context, project string, spec screening.Digest256) (*Screening, error)
 	// Screenings lists the newest first.
 	Screenings(ctx context.Context, project string, q ListQuery) ([]*Screening, error)
-	// SpecBytes gives the bytes as received. ErrNotFound.
+	// SpecBytes gives the bytes as received. ErrNotFound, ErrErased.
 	SpecBytes(ctx context.Context, project string, spec screening.Digest256) ([]byte, error)
 	// Review reads one with its panels and votes. ErrNotFound.
 	Review(ctx context.Context, project, id string) (*Review, error)
 	// Reviews lists open ones by due time, or all by age.
 	Reviews(ctx context.Context, project string, q ReviewQuery) ([]*Review, error)
 	// ChangeReview locks a review, lets decide look at it as it is now, and keeps
-	// the change it returns. ErrNotFound, or decide's error.
+	// the change it returns; nil changes nothing. ErrNotFound, ErrConflict, or decide's error.
 	ChangeReview(ctx context.Context, project, id string, decide func(*Review, time.Time) (*Change, error)) error
+	// OpenReview locks a screening, lets decide look at it and at what it was, and
+	// opens the linked review that decide returns. ErrNotFound, ErrRunRefTaken,
+	// ErrConflict, or decide's error.
+	OpenReview(ctx context.Context, project, screeningID string, decide func(*Closed) (*Opening, error)) (reviewID string, err error)
+	// KeepWaiver keeps a waiver that nobody has confirmed yet.
+	KeepWaiver(ctx context.Context, w *Waiver) error
+	// Findings gives the findings of a screening that lead to something. ErrNotFound.
+	Findings(ctx context.Context, project, screeningID string) ([]FindingRow, error)
+	// Waiver reads one. ErrNotFound.
+	Waiver(ctx context.Context, project, id string) (*Waiver, error)
+	// Waivers lists the newest first.
+	Waivers(ctx context.Context, project string, q WaiverQuery) ([]*Waiver, error)
+	// ConfirmWaiver locks a waiver, lets decide look at it and at its screening, and
+	// puts it in force by the person it returns. affected are screenings whose status that may change.
+	ConfirmWaiver(ctx context.Context, project, id string, decide func(*Waiver, *Screening, time.Time) (person string, err error)) (affected []string, err error)
+	// KeepBypass keeps a report once; existing tells that its id was reported before.
+	KeepBypass(ctx context.Context, b *Bypass) (existing bool, err error)
+	// Bypass reads a report without its spec. ErrNotFound.
+	Bypass(ctx context.Context, project, id string) (*Bypass, error)
+	// Bypasses lists the latest reports first, without their specs.
+	Bypasses(ctx context.Context, project string, limit int, after *Cursor) ([]*Bypass, error)
 	// Turn is the ordinal of a screening within its run_ref, from 0. ErrNotFound.
 	Turn(ctx context.Context, project, screeningID string) (int, error)
 	// KeepCorrection keeps a correction once; existing tells that it was there before.
@@ -48,8 +71,15 @@ type Store interface {
 	// ChangeCorrection locks a correction, lets decide look at it, and keeps the
 	// judgement it returns. ErrNotFound, or decide's error.
 	ChangeCorrection(ctx context.Context, project string, id CorrectionID, decide func(*Correction) (StatusChange, error)) error
-	// ExpireReviews closes every open review whose due time has passed and returns their screenings' ids.
-	ExpireReviews(ctx context.Context) ([]string, error)
+	// Erase erases the bytes of a spec and of every decision of it. ErrNotFound, or a *VoteError.
+	Erase(ctx context.Context, r ErasureRequest) (*Erasure, error)
+	SpecReader
+	// SweepReviews does what time does to reviews: expires them, hands overdue
+	// panels over, reminds. It returns the screenings of those that expired.
+	SweepReviews(ctx context.Context) ([]string, error)
+	Overviews
+	Recalls
+	Admissions
 }
 
 // ListQuery selects screenings. Zero fields do not restrict.
@@ -59,6 +89,13 @@ type ListQuery struct {
 	RunRef string
 	After  *Cursor
 	Limit  int
+}
+
+// WaiverQuery selects waivers. Zero fields do not restrict.
+type WaiverQuery struct {
+	ScreeningID string // granted on it
+	After       *Cursor
+	Limit       int
 }
 
 // ReviewQuery selects reviews.
@@ -74,16 +111,44 @@ type Cursor struct {
 	ID string
 }
 
-// Change is what a vote does to a review.
+// Change is what an event does to a review.
 type Change struct {
-	Actor           string
-	Votes           []PanelVote
-	Outcome         Choice // "" while the review stays open
+	Event Event
+	Actor string
+	Note  *Note // what was said with it; its time is the store's
+
+	Votes           []PanelVote // with vote and decide
+	Answered        []int       // numbers of panels that have their quorum now
+	Outcome         Choice      // with decide
 	AdmissionPeriod time.Duration
+	AdmittedUntil   *time.Time // an admission ends no later; nil = no limit but its period
+
+	Claims []int         // numbers of panels, with claim and release
+	Lease  time.Duration // of a claim
+	Due    time.Duration // for the evidence, with ask
+}
+
+// Closed is a screening that has no open review, and what there was.
+type Closed struct {
+	Screening *Screening
+	Latest    bool // no newer screening of the same bytes is there
+	Last      *Review
+	Findings  []FindingRow
+	Blockers  []string // who voted block in any review of it
+}
+
+// Opening is a linked review to be opened.
+type Opening struct {
+	Kind   Kind
+	Origin string
+	Actor  string
+	Note   *Note
+	Panels []Panel
 }
 
 // PanelVote is one vote row.
 type PanelVote struct {
+	Panel  int
 	Policy string
 	Group  string
 	Vote
@@ -144,12 +209,19 @@ func (s Setup) declared(p Principal, scope Scope) (Principal, error) {
 // Submit screens the bytes of a spec and keeps the decision. existing tells that
 // an earlier screening answers. Errors: *screening.InvalidError and the Store's.
 func (d *Desk) Submit(ctx context.Context, p Principal, raw []byte, key *screening.Digest256) (s *Screening, existing bool, err error) {
-	setup := d.Setup()
-	if p, err = setup.declared(p, ScopeSubmit); err != nil {
+	if _, err := d.Setup().declared(p, ScopeSubmit); err != nil { // who may not submit gets no spec read
 		return nil, false, err
 	}
 	spec, err := screening.ParseSpec(raw)
 	if err != nil {
+		return nil, false, err
+	}
+	return d.submit(ctx, p, spec, key)
+}
+
+func (d *Desk) submit(ctx context.Context, p Principal, spec *screening.ParsedSpec, key *screening.Digest256) (s *Screening, existing bool, err error) {
+	setup := d.Setup()
+	if p, err = setup.declared(p, ScopeSubmit); err != nil {
 		return nil, false, err
 	}
 	const tries = 3 // midnight can pass once between deciding and keeping, not thrice
@@ -164,31 +236,51 @@ func (d *Desk) Submit(ctx context.Context, p Principal, raw []byte, key *screeni
 		if errors.Is(err, ErrDayChanged) {
 			continue
 		}
+		if errors.Is(err, ErrReviewExpired) && sub.ReportUntil != "" {
+			// Nobody may be there to review while a project only reports, and that
+			// must stop no run: what expired is told, to those whose run it is.
+			if s, serr := d.latest(ctx, p.Project, spec.SHA256); serr == nil && slices.Contains(s.Parties, p.Subject) {
+				return s, true, nil
+			}
+		}
 		if err != nil {
 			return nil, false, err
 		}
-		s, err = d.store.Screening(ctx, p.Project, kept.ID)
-		return s, kept.Existing, err
+		if kept.ReviewID != "" {
+			if err := d.settle(ctx, p.Project, kept.ReviewID); err != nil {
+				return nil, false, err
+			}
+		}
+		if s, err = d.screening(ctx, p.Project, kept.ID); err != nil || kept.Existing || s.Status != StatusSuperseded {
+			return s, kept.Existing, err
+		}
+		// Somebody submitted the same bytes at the same moment, and theirs is the
+		// latest of them: that one answers, to both.
+		if latest, lerr := d.latest(ctx, p.Project, spec.SHA256); lerr == nil && latest.ID != s.ID {
+			return latest, true, nil
+		}
+		return s, false, nil
 	}
 	return nil, false, fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// Preview decides without keeping anything.
-func (d *Desk) Preview(ctx context.Context, p Principal, raw []byte) (*screening.Decision, error) {
+// Preview decides without keeping anything. recall is the one in force that a
+// submission would be blocked by; nil without one.
+func (d *Desk) Preview(ctx context.Context, p Principal, raw []byte) (decision *screening.Decision, recall *RecallRef, err error) {
 	setup := d.Setup()
-	p, err := setup.declared(p, ScopeSubmit)
-	if err != nil {
-		return nil, err
+	if p, err = setup.declared(p, ScopeSubmit); err != nil {
+		return nil, nil, err
 	}
 	spec, err := screening.ParseSpec(raw)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	sub, err := d.decide(ctx, p, spec, setup)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return sub.Decision, nil
+	recall, err = d.store.LiveRecall(ctx, p.Project, sub.Lineage.Points())
+	return sub.Decision, recall, err
 }
 
 // decide resolves the people of a spec, classifies it and lays out what is to be kept.
@@ -226,43 +318,120 @@ func (d *Desk) decide(ctx context.Context, p Principal, spec *screening.ParsedSp
 	if err != nil {
 		return nil, err
 	}
-	if sub.Decision, err = screening.Classify(spec, setup.Vocabulary, day); err != nil {
+	decision, err := screening.Classify(spec, setup.Vocabulary, day)
+	if err != nil {
 		return nil, err
 	}
-	if sub.DecisionJSON, err = screening.MarshalDecision(sub.Decision); err != nil {
+	if err := sub.decided(decision); err != nil {
 		return nil, err
 	}
-	sub.Findings = findingRows(sub.Decision)
-	if sub.PacksSHA256, err = sumJSON(sub.Decision.Packs); err != nil {
-		return nil, err
-	}
-	if sub.FindingsSHA256, err = findingsDigest(sub.Decision, spec); err != nil {
-		return nil, err
-	}
-	if sub.Decision.Outcome == screening.OutcomeEscalate {
-		sub.Panels = setup.Policies.route(sub.Decision, spec.Team)
+	sub.ReportUntil = setup.Policies.ReportUntil(p.Project, day)
+	sub.PartyNames = setup.People.names(sub.Parties...)
+	// A block has panels too: a waiver may leave something that people have to decide.
+	if sub.Decision.Outcome != screening.OutcomeAdmit && !sub.FloorViolated {
+		sub.Panels = setup.route(sub.Findings, spec.Team)
 	}
 	return sub, nil
 }
+
+// decided sets what a decision says, and what its spec says of lineage: none that is
+// kept is without.
+func (sub *Submission) decided(d *screening.Decision) (err error) {
+	sub.Decision, sub.Lineage = d, LineageOf(sub.Spec)
+	if sub.DecisionJSON, err = screening.MarshalDecision(d); err != nil {
+		return err
+	}
+	if sub.Findings, err = findingRows(d, sub.Spec); err != nil {
+		return err
+	}
+	if sub.PacksSHA256, err = packsDigest(d.Packs); err != nil {
+		return err
+	}
+	sub.FloorViolated, sub.Unmatched = floorViolated(d), d.NoPolicyMatched && !d.AuditOnly
+	sub.FindingsSHA256, err = findingsDigest(d, sub.Spec)
+	return err
+}
+
+// packsDigest is the identity of the packs that decide.
+func packsDigest(packs []screening.PackRef) (screening.Digest256, error) { return sumJSON(packs) }
 
 func sumJSON(v any) (screening.Digest256, error) {
 	b, err := json.Marshal(v, json.Deterministic(true))
 	return screening.Sum(b), err
 }
 
+// floorViolated reports whether a safety term is violated: final for these bytes.
+func floorViolated(d *screening.Decision) bool {
+	return slices.ContainsFunc(d.Safety, func(v screening.SafetyVerdict) bool { return len(v.Violated) > 0 })
+}
+
 // findingRows lists the findings that lead to something.
-func findingRows(d *screening.Decision) (rows []FindingRow) {
-	causes := map[string]screening.EffectiveFinding{}
+func findingRows(d *screening.Decision, spec *screening.ParsedSpec) (rows []FindingRow, err error) {
+	causes := map[string]bool{}
 	for _, c := range d.Causes {
-		causes[c.Term] = c
+		causes[c.Term] = true
 	}
 	for _, e := range d.Effects() {
 		f, _ := d.Finding(e.Term)
-		_, causing := causes[e.Term]
-		rows = append(rows, FindingRow{Term: e.Term, Pack: e.Pack, State: f.State, Cause: f.Cause,
-			Effect: e.Effect, Severity: e.Severity, Causing: causing})
+		row := FindingRow{Term: e.Term, Pack: e.Pack, State: f.State, Cause: f.Cause, Effect: e.Effect, Severity: e.Severity, Causing: causes[e.Term]}
+		if row.SHA256, row.Pinned, err = findingDigest(e.Term, f, spec); err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
 	}
-	return rows
+	return rows, nil
+}
+
+// findingDigest is the identity of one finding: the term, what was found, the
+// evidence pairs, and the digests of the inputs that are violated or unknown in
+// it; of all inputs where the finding names none, for then it speaks of the
+// whole. pinned tells that each of them has a digest.
+func findingDigest(term string, f *screening.Finding, spec *screening.ParsedSpec) (sum screening.Digest256, pinned bool, err error) {
+	identity := struct {
+		Term     string      `json:"term"`
+		State    string      `json:"state"`
+		Cause    string      `json:"cause"`
+		Evidence [][2]string `json:"evidence"`
+		Inputs   []string    `json:"inputs"`
+	}{Term: term, State: string(f.State), Cause: string(f.Cause), Evidence: [][2]string{}, Inputs: []string{}}
+	for _, ev := range f.Evidence {
+		identity.Evidence = append(identity.Evidence, [2]string{ev.Name, ev.Value})
+	}
+	slices.SortFunc(identity.Evidence, func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	pinned = true
+	for _, in := range inputsOf(f, spec) {
+		digests := pins(in)
+		pinned = pinned && len(digests) > 0
+		if len(digests) == 0 {
+			digests = []string{"no digest of " + in.ID}
+		}
+		identity.Inputs = append(identity.Inputs, strings.Join(digests, " "))
+	}
+	slices.Sort(identity.Inputs)
+	sum, err = sumJSON(identity)
+	return sum, pinned && len(identity.Inputs) > 0, err
+}
+
+// inputsOf gives the inputs that a finding is about.
+func inputsOf(f *screening.Finding, spec *screening.ParsedSpec) (inputs []*screening.Input) {
+	for i := range spec.Inputs {
+		in := &spec.Inputs[i]
+		if len(f.Inputs) == 0 || slices.ContainsFunc(f.Inputs, func(named screening.InputFinding) bool { return named.ID == in.ID }) {
+			inputs = append(inputs, in)
+		}
+	}
+	return inputs
+}
+
+// pins gives the digests of an input that say which bytes it has, "alg:hex", sorted.
+func pins(in *screening.Input) (digests []string) {
+	for _, d := range in.Digests {
+		if d.Pins() {
+			digests = append(digests, d.Alg+":"+strings.ToLower(d.Value))
+		}
+	}
+	slices.Sort(digests)
+	return slices.Compact(digests)
 }
 
 // findingsDigest is the identity of what a human answers: the causing terms,

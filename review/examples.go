@@ -173,6 +173,9 @@ func (r *CorrectionRequest) check(v *screening.Vocabulary) error {
 // surface is the text of a decision that a correction answers: the refusal, the
 // escalated terms, or the statement as it was sent.
 func (d *Desk) surface(ctx context.Context, s *Screening) (string, error) {
+	if s.Erased != nil {
+		return "", &ErasedError{*s.Erased}
+	}
 	var decision screening.Decision
 	if err := json.Unmarshal(s.Decision, &decision); err != nil {
 		return "", fmt.Errorf("decision of screening %s: %w", s.ID, err)

@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,34 +29,44 @@ type VoteRequest struct {
 	Choice          Choice
 	Reason          string
 	Terms           []string // cited findings, by tagged id
+	Facts           []Fact   // what upholds safety terms that the spec leaves open
 }
 
-// Vote casts a vote in every panel whose group the person belongs to. One block
-// vote ends the review; it is admitted when every panel has its quorum. Errors:
-// *screening.InvalidError, *VoteError, ErrNotFound.
+// Vote casts a vote in every panel that has a say, whose group the person belongs
+// to, and in which they have not voted. One block vote ends the review; it is
+// admitted when every panel has its quorum. Errors: *screening.InvalidError,
+// *VoteError, ErrNotFound.
 func (d *Desk) Vote(ctx context.Context, p Principal, reviewID string, req VoteRequest) (*Review, error) {
 	setup := d.Setup()
-	p, err := setup.declared(p, ScopeReview)
+	p, err := setup.person(p, ScopeReview)
 	if err != nil {
 		return nil, err
-	}
-	people := setup.People
-	if people.IsService(p.Subject) {
-		return nil, &VoteError{ErrNotAllowed, "only a declared person can vote"}
 	}
 	if err := req.check(); err != nil {
 		return nil, err
 	}
-	var screeningID string
-	err = d.store.ChangeReview(ctx, p.Project, reviewID, func(r *Review, now time.Time) (*Change, error) {
-		screeningID = r.Screening.ID
-		return d.cast(r, now, p.Subject, people, req)
-	})
-	if err != nil {
-		return nil, err
+	var floor error
+	if req.Choice == VoteAdmit {
+		r, err := d.store.Review(ctx, p.Project, reviewID)
+		if err != nil {
+			return nil, err
+		}
+		if floor = d.checkFloor(ctx, r.Screening, req.Facts); errors.Is(floor, ErrUnavailable) || errors.Is(floor, ErrNotFound) {
+			return nil, floor
+		}
 	}
-	d.waiters.wake(screeningID)
-	return d.store.Review(ctx, p.Project, reviewID)
+	return d.change(ctx, p, reviewID, func(r *Review, now time.Time) (*Change, error) {
+		return d.cast(r, now, p.Subject, setup.People, floor, req)
+	})
+}
+
+// person is declared for what only a declared person may do.
+func (s Setup) person(p Principal, scope Scope) (Principal, error) {
+	p, err := s.declared(p, scope)
+	if err == nil && s.People.IsService(p.Subject) {
+		err = &VoteError{ErrNotAllowed, "only a declared person can do this"}
+	}
+	return p, err
 }
 
 func (v *VoteRequest) check() error {
@@ -74,39 +85,31 @@ func (v *VoteRequest) check() error {
 	if v.ExpectedVersion < 1 {
 		found = append(found, screening.Problem{Pointer: "/expected_version", Detail: "must be the version of the review that was looked at"})
 	}
+	if v.Choice == VoteBlock && len(v.Facts) > 0 {
+		found = append(found, screening.Problem{Pointer: "/facts", Detail: "go with an admit; a block needs none"})
+	}
 	if found != nil {
 		return &screening.InvalidError{What: "vote", Problems: found}
 	}
 	return nil
 }
 
-// cast is the pure part: what this vote does to the review as it is now.
-func (d *Desk) cast(r *Review, now time.Time, person string, people *People, req VoteRequest) (*Change, error) {
+// cast is the pure part: what this vote does to the review as it is now. floor is
+// why nobody may admit it, nil when somebody may.
+func (d *Desk) cast(r *Review, now time.Time, person string, people *People, floor error, req VoteRequest) (*Change, error) {
 	refuse := func(kind error, format string, args ...any) (*Change, error) {
 		return nil, &VoteError{kind, fmt.Sprintf(format, args...)}
 	}
 	s := r.Screening
-	// Resolved again: people.yaml may have learnt an alias since they were kept.
-	if slices.ContainsFunc(slices.Concat(s.Parties, []string{s.Submitter, s.Owner, s.OnBehalfOf}), func(name string) bool {
-		id, _ := people.Subject(name)
-		return id == person
-	}) {
-		return refuse(ErrNotAllowed, "the submitter, the owner and the person submitted for cannot review their own run")
+	if why := r.excludes(person, people); why != "" {
+		return refuse(ErrNotAllowed, "%s", why)
 	}
-	var mine []Panel
-	for _, panel := range r.Panels {
-		if slices.Contains(people.Members(panel.Group), person) {
-			mine = append(mine, panel)
-		}
-	}
-	if len(mine) == 0 {
+	groups, mine := r.panelsOf(person, now, people)
+	if len(groups) == 0 {
 		return refuse(ErrNotAllowed, "you are in no group that reviews this")
 	}
-	if r.State != Open || !now.Before(r.DueAt) {
-		return refuse(ErrConflict, "the review is not open any more")
-	}
-	if r.Version != req.ExpectedVersion {
-		return refuse(ErrConflict, "the review changed since you read it; read it again")
+	if err := r.takes(EventVote, req.ExpectedVersion, now); err != nil {
+		return nil, err
 	}
 	if s.SpecSHA256 != req.SpecSHA256 {
 		return refuse(ErrConflict, "the vote names other bytes than the ones under review")
@@ -115,56 +118,192 @@ func (d *Desk) cast(r *Review, now time.Time, person string, people *People, req
 	if err := json.Unmarshal(s.Decision, &decision); err != nil {
 		return nil, fmt.Errorf("decision of screening %s: %w", s.ID, err)
 	}
-	if err := checkCited(req.Terms, &decision); err != nil {
+	if err := checkCited(req.Terms, &decision, r.Panels); err != nil {
 		return nil, err
 	}
 	if req.Choice == VoteAdmit {
-		if open := unansweredFloor(&decision); len(open) > 0 {
-			return refuse(ErrConflict, "the safety floor could not be checked (%s); nobody can admit over it. "+
-				"The submitter has to state the missing facts in a new spec", strings.Join(open, ", "))
+		switch {
+		case s.FloorViolated:
+			return refuse(ErrFloor, "%s", ErrFloor)
+		case floor != nil:
+			return nil, floor
+		}
+		if open := r.unwaivedBlocks(&decision); len(open) > 0 {
+			return refuse(ErrConflict, "the packs block this (%s), and no waiver of that is in force any more", strings.Join(open, ", "))
 		}
 	}
-	change := &Change{Actor: person, AdmissionPeriod: d.cfg.AdmissionPeriod}
+	change := &Change{Event: EventVote, Actor: person, AdmissionPeriod: d.cfg.AdmissionPeriod}
+	voted := false
 	for _, panel := range mine {
 		if slices.ContainsFunc(panel.Votes, func(v Vote) bool { return people.now(v.Person) == person }) {
-			return refuse(ErrConflict, "you voted on this already")
+			voted = true
+			continue
 		}
-		change.Votes = append(change.Votes, PanelVote{panel.Policy, panel.Group,
-			Vote{Person: person, Choice: req.Choice, Reason: req.Reason, Terms: req.Terms}})
+		change.Votes = append(change.Votes, PanelVote{panel.Number, panel.Policy, panel.Group,
+			Vote{Person: person, Choice: req.Choice, Reason: req.Reason, Terms: req.Terms, Facts: req.Facts}})
 	}
 	switch {
+	case len(change.Votes) == 0 && voted:
+		return refuse(ErrConflict, "you voted on this already")
+	case len(change.Votes) == 0:
+		return refuse(ErrConflict, "your panel has no say in this now; it is another panel's turn")
 	case req.Choice == VoteBlock:
-		change.Outcome = VoteBlock
-	case quorate(r.Panels, mine, people):
-		change.Outcome = VoteAdmit
+		change.Event, change.Outcome = EventDecide, VoteBlock
+		return change, nil
 	}
+	change.tally(r, people)
 	return change, nil
 }
 
-// quorate reports whether one more admit vote in the given panels gives every
-// panel its quorum. People are counted, by who they are now: a person that was
-// renamed has voted once.
-func quorate(panels, mine []Panel, people *People) bool {
-	for _, panel := range panels {
-		admit := map[string]bool{}
-		for _, v := range panel.Votes {
-			if v.Choice == VoteAdmit {
-				admit[people.now(v.Person)] = true
+// tally works out what the votes come to: which panels have their quorum now,
+// and whether that was the last that was needed: waivers alone are nobody's
+// answer. An admission that needs waivers ends with them.
+func (c *Change) tally(r *Review, people *People) {
+	var missing, answered bool
+	for i := range r.Panels {
+		p := &r.Panels[i]
+		if !p.Live() {
+			continue
+		}
+		full := p.quorate(c.Votes, r, people)
+		if full && p.AnsweredAt == nil {
+			c.Answered = append(c.Answered, p.Number)
+		}
+		missing, answered = missing || !full && !r.waives(p), answered || full
+	}
+	if !missing && answered {
+		c.Event, c.Outcome = EventDecide, VoteAdmit
+		for _, w := range r.Waived {
+			if c.AdmittedUntil == nil || w.Until.Before(*c.AdmittedUntil) {
+				c.AdmittedUntil = &w.Until
 			}
 		}
-		n := len(admit)
-		if slices.ContainsFunc(mine, func(m Panel) bool { return m.Policy == panel.Policy }) {
-			n++
-		}
-		if n < panel.Quorum {
-			return false
+	}
+}
+
+// quorate reports whether a panel has its quorum, with votes that are being cast.
+// People are counted, by who they are now: a person that was renamed has voted
+// once, and who has become a party since has not voted at all.
+func (p *Panel) quorate(casting []PanelVote, r *Review, people *People) bool {
+	admit := map[string]bool{}
+	count := func(v Vote) {
+		if person := people.now(v.Person); v.Choice == VoteAdmit && r.excludes(person, people) == "" {
+			admit[person] = true
 		}
 	}
-	return len(panels) > 0
+	for _, v := range p.Votes {
+		count(v)
+	}
+	for _, v := range casting {
+		if v.Panel == p.Number {
+			count(v.Vote)
+		}
+	}
+	return len(admit) >= p.Quorum
+}
+
+// excludes says why a person may not vote, "" if they may. Names are resolved
+// again: people.yaml may have learnt an alias since they were kept.
+func (r *Review) excludes(person string, people *People) (why string) {
+	is := func(name string) bool { return name != "" && people.now(name) == person }
+	s := r.Screening
+	switch {
+	case slices.ContainsFunc(s.Parties, is), is(s.Submitter), is(s.Owner), is(s.OnBehalfOf):
+		return "the submitter, the owner and the person submitted for cannot review their own run"
+	case slices.ContainsFunc(r.Excluded, is):
+		return "who wrote a waiver about this, or blocked it before, cannot vote on it"
+	}
+	return ""
+}
+
+// panelsOf gives the panels of a person's groups, and of these the ones that have a say now.
+func (r *Review) panelsOf(person string, now time.Time, people *People) (groups, live []*Panel) {
+	for i := range r.Panels {
+		p := &r.Panels[i]
+		if !slices.Contains(people.Members(p.Group), person) {
+			continue
+		}
+		groups = append(groups, p)
+		if p.Live() && !p.overdue(now) {
+			live = append(live, p)
+		}
+	}
+	return groups, live
+}
+
+// takes reports why an event cannot happen to the review as it was seen; version
+// 0 does not ask for one.
+func (r *Review) takes(e Event, version int, now time.Time) error {
+	_, ok := r.State.After(e)
+	if err := r.Screening.recalled(); err != nil {
+		return err
+	}
+	switch {
+	case r.State == NeedsEvidence && !ok:
+		return &VoteError{ErrConflict, "the review waits for evidence from the submitter"}
+	case !ok, r.ExpiresAt != nil && !now.Before(*r.ExpiresAt):
+		return &VoteError{ErrConflict, "the review is not open any more, or this is not its turn; it is " + string(r.State)}
+	case version != 0 && version != r.Version:
+		return &VoteError{ErrConflict, "the review changed since you read it; read it again"}
+	}
+	return nil
+}
+
+// waives reports whether waivers take every finding of a panel away: it has
+// nothing left to decide. Where no ethics term was checkable, it has that.
+func (r *Review) waives(p *Panel) bool {
+	return !r.Screening.Unmatched && len(p.Terms) > 0 && !slices.ContainsFunc(p.Terms, func(term string) bool { return !r.waivesTerm(term) })
+}
+
+func (r *Review) waivesTerm(term string) bool {
+	return slices.ContainsFunc(r.Waived, func(w Waived) bool { return w.Term == term })
+}
+
+// unwaivedBlocks lists the terms by which the packs block, and which nothing
+// gives the reviewers to decide: a block is theirs by a waiver or an appeal.
+func (r *Review) unwaivedBlocks(d *screening.Decision) (open []string) {
+	if r.Kind == KindAppeal {
+		return nil
+	}
+	for _, c := range d.Causes {
+		if c.Effect == screening.Block && !r.waivesTerm(c.Term) {
+			open = append(open, c.Term)
+		}
+	}
+	return open
+}
+
+// settle decides a review at once if the votes that are there are all that was
+// needed: they were carried over to it, or a waiver took away what was missing.
+func (d *Desk) settle(ctx context.Context, project, reviewID string) error {
+	r, err := d.store.Review(ctx, project, reviewID)
+	if err != nil {
+		return err
+	}
+	floor := d.checkFloor(ctx, r.Screening, nil)
+	err = d.store.ChangeReview(ctx, project, reviewID, func(r *Review, now time.Time) (*Change, error) {
+		if err := r.takes(EventDecide, 0, now); err != nil {
+			return nil, err
+		}
+		var decision screening.Decision
+		if err := json.Unmarshal(r.Screening.Decision, &decision); err != nil {
+			return nil, fmt.Errorf("decision of screening %s: %w", r.Screening.ID, err)
+		}
+		change := &Change{Event: EventVote, Actor: "weir", AdmissionPeriod: d.cfg.AdmissionPeriod}
+		change.tally(r, d.Setup().People)
+		if change.Outcome == "" || floor != nil || len(r.unwaivedBlocks(&decision)) > 0 {
+			return nil, nil
+		}
+		return change, nil
+	})
+	if errors.Is(err, ErrConflict) { // somebody else was quicker
+		return nil
+	}
+	return err
 }
 
 // checkCited: a vote names the findings it answers.
-func checkCited(cited []string, d *screening.Decision) error {
+func checkCited(cited []string, d *screening.Decision, panels []Panel) error {
 	// With no_policy_matched there may be nothing that escalated: nothing to cite.
 	escalated := slices.ContainsFunc(d.Causes, func(e screening.EffectiveFinding) bool { return e.Effect >= screening.Escalate })
 	var found []screening.Problem
@@ -172,7 +311,8 @@ func checkCited(cited []string, d *screening.Decision) error {
 		found = append(found, screening.Problem{Pointer: "/terms", Detail: "must cite at least one of the findings that caused the review"})
 	}
 	for i, c := range cited {
-		if !slices.ContainsFunc(d.Causes, func(e screening.EffectiveFinding) bool { return e.Term == c }) {
+		if !slices.ContainsFunc(d.Causes, func(e screening.EffectiveFinding) bool { return e.Term == c }) &&
+			!slices.ContainsFunc(panels, func(p Panel) bool { return slices.Contains(p.Terms, c) }) {
 			found = append(found, screening.Problem{Pointer: fmt.Sprintf("/terms/%d", i), Detail: "is not a finding that caused the review"})
 		}
 	}
@@ -180,16 +320,4 @@ func checkCited(cited []string, d *screening.Decision) error {
 		return &screening.InvalidError{What: "vote", Problems: found}
 	}
 	return nil
-}
-
-// unansweredFloor lists the safety terms that could not be checked.
-func unansweredFloor(d *screening.Decision) (open []string) {
-	for _, v := range d.Safety {
-		for _, f := range v.Findings {
-			if !f.RuntimeCheckable() {
-				open = append(open, string(screening.Safety)+":"+f.Term)
-			}
-		}
-	}
-	return open
 }

@@ -46,16 +46,28 @@ func (d *Desk) Wait(ctx context.Context, p Principal, id string, atMost time.Dur
 	}
 }
 
-// Expire closes overdue reviews. Every replica may call it at any time.
+// Expire does what time does to reviews: closes them, hands overdue panels over,
+// reminds. Every replica may call it at any time. It returns how many expired.
 func (d *Desk) Expire(ctx context.Context) (int, error) {
-	ids, err := d.store.ExpireReviews(ctx)
+	ids, err := d.store.SweepReviews(ctx)
 	for _, id := range ids {
 		d.waiters.wake(id)
 	}
 	return len(ids), err
 }
 
+// settleRecalls carries recalls out: what falls under them is ended, with its messages and
+// events. Nothing was open any more since the recall was kept.
+func (d *Desk) settleRecalls(ctx context.Context) error {
+	ids, err := d.store.SettleRecalls(ctx)
+	for _, id := range ids {
+		d.waiters.wake(id)
+	}
+	return err
+}
+
 // RunExpiry calls Expire every interval until ctx ends, and report with each error.
+// It also carries out what recalls have left to do.
 func (d *Desk) RunExpiry(ctx context.Context, every time.Duration, report func(error)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -64,7 +76,8 @@ func (d *Desk) RunExpiry(ctx context.Context, every time.Duration, report func(e
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if _, err := d.Expire(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			_, err := d.Expire(ctx)
+			if err := errors.Join(err, d.settleRecalls(ctx)); err != nil && !errors.Is(err, context.Canceled) {
 				report(err)
 			}
 		}
