@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"weir/review"
 )
@@ -17,11 +19,12 @@ import (
 // committer gathers what waits to be written into shared transactions. It adds
 // no delay: a submission alone goes alone, and under load a commit carries many.
 type committer struct {
-	store *Store
-	queue chan *pending // unbuffered: what is in it has somebody who writes it
-	group sync.WaitGroup
-	stop  chan struct{}
-	once  sync.Once
+	store  *Store
+	tracer trace.Tracer
+	queue  chan *pending // unbuffered: what is in it has somebody who writes it
+	group  sync.WaitGroup
+	stop   chan struct{}
+	once   sync.Once
 }
 
 type pending struct {
@@ -43,7 +46,10 @@ const (
 )
 
 func newCommitter(s *Store) *committer {
-	c := &committer{store: s, queue: make(chan *pending), stop: make(chan struct{})}
+	c := &committer{store: s, tracer: tracenoop.Tracer{}, queue: make(chan *pending), stop: make(chan struct{})}
+	if s.cfg.Tracing != nil {
+		c.tracer = s.cfg.Tracing.Tracer(tracerName)
+	}
 	for range committers {
 		c.group.Go(c.run)
 	}
@@ -110,7 +116,14 @@ func (c *committer) commit(group []*pending) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), commitWithin)
 	defer cancel()
+	ctx, span := c.trace(ctx, group)
+	defer span.End()
 	outcomes, err := c.store.writeGroup(ctx, group)
+	if noPart(err) { // the first of a month, and no sweep came by
+		if err = c.store.PrepareMonths(ctx); err == nil {
+			outcomes, err = c.store.writeGroup(ctx, group)
+		}
+	}
 	if err != nil && len(group) > 1 {
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) || retryable(err) { // certainly rolled back
@@ -123,6 +136,7 @@ func (c *committer) commit(group []*pending) {
 	for tries := 0; err != nil && retryable(err) && tries < 3; tries++ {
 		outcomes, err = c.store.writeGroup(ctx, group)
 	}
+	span.End() // before those who wait go on, and their spans end
 	enqueued := false
 	for i, p := range group {
 		if err != nil {

@@ -52,7 +52,7 @@ func TestTodayWaitsItsOwnTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	conn, err := s.pool.Acquire(t.Context()) // the only one
+	conn, err := s.requests.Acquire(s.nobody().context(t.Context())) // the only one
 	if err != nil {
 		t.Fatal(err)
 	}

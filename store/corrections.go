@@ -15,7 +15,7 @@ import (
 // Turn is the ordinal of a screening within its run_ref, from 0.
 func (s *Store) Turn(ctx context.Context, project, screeningID string) (int, error) {
 	var turn int
-	err := s.pool.QueryRow(ctx, `select (select count(*) from screening e
+	err := s.of(project).QueryRow(ctx, `select (select count(*) from screening e
 			where e.project = s.project and e.run_ref = s.run_ref and (e.created_at, e.id) < (s.created_at, s.id))
 		from screening s where s.project = $1 and s.id = $2`, project, screeningID).Scan(&turn)
 	return turn, translate(err)
@@ -38,7 +38,7 @@ func (s *Store) KeepCorrection(ctx context.Context, c *review.Correction) (exist
 		return false, err
 	}
 	var kept bool
-	err = s.pool.QueryRow(ctx, `with new_correction as (
+	err = s.of(c.Project).QueryRow(ctx, `with new_correction as (
 			insert into correction (screening_id, candidate_id, project, author, correction_text, prior_surface, prior_turn, ruleset,
 				rules, outcome, review_hash, identity_score, expects_term, expects_finding)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
@@ -75,7 +75,7 @@ func scanCorrection(row pgx.CollectableRow) (*review.Correction, error) {
 
 // Correction reads one with its history. ErrNotFound.
 func (s *Store) Correction(ctx context.Context, project string, id review.CorrectionID) (*review.Correction, error) {
-	rows, err := s.pool.Query(ctx, `select `+correctionColumns+` from correction c
+	rows, err := s.of(project).Query(ctx, `select `+correctionColumns+` from correction c
 		where c.project = $1 and c.screening_id = $2 and c.candidate_id = $3`, project, id.Screening, id.Candidate)
 	if err != nil {
 		return nil, translate(err)
@@ -84,7 +84,7 @@ func (s *Store) Correction(ctx context.Context, project string, id review.Correc
 	if err != nil {
 		return nil, translate(err)
 	}
-	rows, err = s.pool.Query(ctx, `select status, curator, reason, at from correction_status
+	rows, err = s.of(project).Query(ctx, `select status, curator, reason, at from correction_status
 		where screening_id = $1 and candidate_id = $2 order by seq`, id.Screening, id.Candidate)
 	if err != nil {
 		return nil, translate(err)
@@ -100,7 +100,7 @@ func (s *Store) Corrections(ctx context.Context, project string, q review.Correc
 	if q.After != nil {
 		args["at"], args["id"], args["candidate"] = q.After.At, q.After.ID.Screening, q.After.ID.Candidate
 	}
-	rows, err := s.pool.Query(ctx, `select `+correctionColumns+` from correction c
+	rows, err := s.of(project).Query(ctx, `select `+correctionColumns+` from correction c
 		where c.project = @project and (@status = '' or c.status = @status)
 		  and (@first or (c.created_at, c.screening_id, c.candidate_id) < (@at::timestamptz, @id::uuid, @candidate))
 		order by c.created_at desc, c.screening_id desc, c.candidate_id desc limit @limit`, args)
@@ -115,7 +115,7 @@ func (s *Store) Corrections(ctx context.Context, project string, q review.Correc
 // status it returns with its history row and audit event.
 func (s *Store) ChangeCorrection(ctx context.Context, project string, id review.CorrectionID, decide func(*review.Correction) (review.StatusChange, error)) error {
 	var domain error
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, s.of(project), func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `select `+correctionColumns+` from correction c
 			where c.project = $1 and c.screening_id = $2 and c.candidate_id = $3 for update`, project, id.Screening, id.Candidate)
 		if err != nil {
@@ -152,12 +152,13 @@ func (s *Store) ChangeCorrection(ctx context.Context, project string, id review.
 }
 
 // Precedents gives every coherent correction that says what a term finds, with
-// the bytes and the day of the screening it corrects.
+// the bytes and the day of the screening it corrects. Where the bytes were
+// erased there is nothing left to replay.
 func (s *Store) Precedents(ctx context.Context) ([]screening.Precedent, error) {
-	rows, err := s.pool.Query(ctx, `select c.screening_id::text, c.candidate_id, sp.raw, to_char(s.as_of, 'YYYY-MM-DD'), c.expects_term, c.expects_finding
+	rows, err := s.every.Query(ctx, `select c.screening_id::text, c.candidate_id, p.bytes, to_char(s.as_of, 'YYYY-MM-DD'), c.expects_term, c.expects_finding
 		from correction c join screening s on s.id = c.screening_id
-			join spec sp on sp.project = s.project and sp.sha256 = s.spec_sha256
-		where c.status = 'coherent' and c.expects_term is not null
+			cross join lateral (select spec_of(s)) p(bytes)
+		where p.bytes is not null and c.status = 'coherent' and c.expects_term is not null
 		order by c.screening_id, c.candidate_id`)
 	if err != nil {
 		return nil, translate(err)

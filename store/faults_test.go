@@ -74,7 +74,7 @@ const somebodyWaits = `select exists (select from pg_locks where locktype = 'adv
 func (w *world) fail(kind, sqlstate string, n int) {
 	w.Helper()
 	w.exec(`create sequence failures`)
-	w.exec(fmt.Sprintf(`create function fail_for_test() returns trigger language plpgsql as $$ begin
+	w.exec(fmt.Sprintf(`create function fail_for_test() returns trigger language plpgsql security definer as $$ begin
 		if nextval('failures') <= %d then raise exception 'for the test' using errcode = '%s'; end if; return new; end $$`, n, sqlstate))
 	w.exec(`create trigger fail_for_test before ` + kind + ` for each row execute function fail_for_test()`)
 }
@@ -319,11 +319,14 @@ func TestLostCommitAnswer(t *testing.T) {
 	}
 }
 
-// proxy stands between a store and its server and can cut one exchange.
+// proxy stands between a store and its server, counts how often the client waited
+// for the server, and can cut one exchange.
 type proxy struct {
-	dsn    string
-	before bool
-	cut    atomic.Bool // cut the next exchange
+	dsn       string
+	exchanges atomic.Int64
+	asking    atomic.Bool // the client spoke last
+	before    bool
+	cut       atomic.Bool // cut the next exchange
 }
 
 func newProxy(t *testing.T, dsn string, before bool) *proxy {
@@ -370,6 +373,9 @@ func (p *proxy) pass(server, client net.Conn, cutting *atomic.Bool) {
 		if err != nil {
 			return
 		}
+		if !p.asking.Swap(true) {
+			p.exchanges.Add(1)
+		}
 		if p.cut.CompareAndSwap(true, false) {
 			if p.before {
 				client.Close()
@@ -393,6 +399,7 @@ func (p *proxy) back(client, server net.Conn, cutting *atomic.Bool) {
 		if err != nil {
 			return
 		}
+		p.asking.Store(false)
 		var to io.Writer = client
 		if cutting.Load() {
 			to = &eaten
@@ -422,7 +429,7 @@ func withParam(t *testing.T, dsn, name, value string) string {
 func TestDSNSettingsWin(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.DSN(t)
-	for _, tt := range []struct{ name, value string }{{"statement_timeout", "7s"}, {"lock_timeout", "3s"}, {"application_name", "mine"}} {
+	for _, tt := range []struct{ name, value string }{{"statement_timeout", "7s"}, {"lock_timeout", "3s"}, {"application_name", "mine"}, {"jit", "on"}} {
 		st, err := store.Open(t.Context(), withParam(t, dsn, tt.name, tt.value), store.Config{})
 		if err != nil {
 			t.Fatal(err)

@@ -10,28 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"weir/review"
+	"weir/review/reviewtest"
 	"weir/screening"
 	"weir/store"
 	"weir/store/storetest"
 )
-
-const floorYAML = `
-schema: weir/pack/v1
-id: safety_floor
-version: "1"
-layer: safety
-title: Floor for tests
-description: One term.
-terms:
-  - id: sexualised_minors
-    title: Sexualised minors
-    description: Both in one input.
-    severity: critical
-    over: [dataset]
-    violated_if: {all: [{tag: {minors: present}}, {tag: {sexual_content: present}}]}
-    response: block
-    remedy: Take the data out.
-`
 
 const pledgeYAML = `
 schema: weir/pack/v1
@@ -112,28 +95,7 @@ func newWorldWith(t *testing.T, cfg store.Config) *world {
 
 func setup(t *testing.T) review.Setup {
 	t.Helper()
-	reg := screening.NewRegistry()
-	var packs []*screening.Pack
-	for _, text := range []string{floorYAML, pledgeYAML} {
-		p, err := screening.LoadPack("test", []byte(text), reg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		packs = append(packs, p)
-	}
-	v, err := screening.NewVocabulary(reg, screening.VocabularyConfig{}, packs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	people, err := review.LoadPeople("people.yaml", []byte(peopleYAML))
-	if err != nil {
-		t.Fatal(err)
-	}
-	policies, err := review.LoadPolicies("policies.yaml", []byte(policiesYAML), people)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return review.Setup{Vocabulary: v, People: people, Policies: policies}
+	return reviewtest.Setup(t, peopleYAML, policiesYAML, reviewtest.Floor, pledgeYAML)
 }
 
 func principal(subject string) review.Principal {
@@ -204,10 +166,19 @@ func (w *world) exec(sql string, args ...any) {
 	}
 }
 
+// later lets time pass for a review: everything about it moves into the past.
+func (w *world) later(s *review.Screening, d time.Duration) {
+	w.Helper()
+	w.exec(`update review_panel set due_at = due_at - $2::interval, remind_at = remind_at - $2::interval, passed_at = passed_at - $2::interval,
+		answered_at = answered_at - $2::interval, claimed_until = claimed_until - $2::interval where review_id in (select id from review where screening_id = $1)`, s.ID, d)
+	w.exec(`update review set opened_at = opened_at - $2::interval, due_at = due_at - $2::interval, expires_at = expires_at - $2::interval,
+		asked_at = asked_at - $2::interval where screening_id = $1`, s.ID, d)
+}
+
 // overdue moves a review's due time into the past.
 func (w *world) overdue(s *review.Screening) {
 	w.Helper()
-	w.exec(`update review set opened_at = now() - interval '2 hours', due_at = now() - interval '1 hour' where id = $1`, s.Review.ID)
+	w.later(s, 1000*time.Hour)
 }
 
 func within(t *testing.T, d time.Duration) context.Context {
@@ -215,4 +186,14 @@ func within(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// packs are the packs that the desk decides by.
+func (w *world) packs() (packs []*screening.Pack) {
+	v := w.desk.Setup().Vocabulary
+	for _, ref := range v.Packs() {
+		p, _ := v.Pack(ref.ID)
+		packs = append(packs, p)
+	}
+	return packs
 }

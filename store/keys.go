@@ -24,7 +24,7 @@ type NewKey struct {
 
 // CreateKey keeps a key.
 func (s *Store) CreateKey(ctx context.Context, k NewKey) error {
-	_, err := s.pool.Exec(ctx, `insert into api_key (id, secret_sha256, project, subject, scopes, expires_at)
+	_, err := s.every.Exec(ctx, `insert into api_key (id, secret_sha256, project, subject, scopes, expires_at)
 		values ($1, $2, $3, $4, $5, case when $6::double precision > 0 then now() + make_interval(secs => $6) end)`,
 		k.ID, k.SecretSHA256[:], k.Project, k.Subject, k.Scopes, k.ExpiresIn.Seconds())
 	return translate(err)
@@ -32,7 +32,7 @@ func (s *Store) CreateKey(ctx context.Context, k NewKey) error {
 
 // RevokeKey ends a key at once. ErrNotFound when there is none, or it was revoked before.
 func (s *Store) RevokeKey(ctx context.Context, id string) error {
-	tag, err := s.pool.Exec(ctx, `update api_key set revoked_at = now() where id = $1 and revoked_at is null`, id)
+	tag, err := s.every.Exec(ctx, `update api_key set revoked_at = now() where id = $1 and revoked_at is null`, id)
 	if err == nil && tag.RowsAffected() == 0 {
 		return review.ErrNotFound
 	}
@@ -53,7 +53,7 @@ type KeyInfo struct {
 
 // Keys lists all keys, oldest first.
 func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
-	rows, err := s.pool.Query(ctx, `select id, project, subject, scopes, created_at, expires_at, last_used_at, revoked_at
+	rows, err := s.every.Query(ctx, `select id, project, subject, scopes, created_at, expires_at, last_used_at, revoked_at
 		from api_key order by created_at, id`)
 	if err != nil {
 		return nil, translate(err)
@@ -64,8 +64,8 @@ func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
 
 // noteUse never waits for others who note the same, and its failure is no reason
 // to turn a caller away.
-func (s *Store) noteUse(ctx context.Context, id string) {
-	_, err := s.pool.Exec(ctx, `update api_key set last_used_at = now() where id =
+func (s *Store) noteUse(ctx context.Context, project, id string) {
+	_, err := s.of(project).Exec(ctx, `update api_key set last_used_at = now() where id =
 		(select id from api_key where id = $1 and (last_used_at is null or last_used_at < now() - interval '1 minute') for update skip locked)`, id)
 	if err != nil {
 		s.cfg.Log.WarnContext(ctx, "use of a key not noted", "error", err)
@@ -77,10 +77,8 @@ func (s *Store) Authenticate(ctx context.Context, id string, secret screening.Di
 	var kept []byte
 	var p review.Principal
 	var live, stale bool
-	err := s.pool.QueryRow(ctx, `select secret_sha256, project, subject, scopes,
-			revoked_at is null and (expires_at is null or expires_at > now()),
-			last_used_at is null or last_used_at < now() - interval '1 minute'
-		from api_key where id = $1`, id).Scan(&kept, &p.Project, &p.Subject, &p.Scopes, &live, &stale)
+	err := s.nobody().QueryRow(ctx, `select secret_sha256, project, subject, scopes, live, stale from key_of($1)`, id).
+		Scan(&kept, &p.Project, &p.Subject, &p.Scopes, &live, &stale)
 	found := err == nil
 	if errors.Is(err, pgx.ErrNoRows) {
 		kept, err = make([]byte, len(secret)), nil // compare all the same: timing tells nothing
@@ -92,7 +90,7 @@ func (s *Store) Authenticate(ctx context.Context, id string, secret screening.Di
 		return review.Principal{}, review.ErrUnauthenticated
 	}
 	if stale { // once a minute is enough to know that a key is in use
-		s.noteUse(ctx, id)
+		s.noteUse(ctx, p.Project, id)
 	}
 	return p, nil
 }

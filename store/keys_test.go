@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"weir/review"
 	"weir/screening"
@@ -89,6 +91,47 @@ func TestNoTwoKeysOfOneID(t *testing.T) {
 	bare.Scopes = nil
 	if err := w.store.CreateKey(t.Context(), bare); err == nil {
 		t.Error("a key without scopes is kept")
+	}
+}
+
+// What is wrong with a key cannot be told from what it costs to refuse it
+// (fault 48): the statements, and how many, are the same.
+func TestRefusedKeysCostTheSame(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, id := range []string{"live", "revoked", "expired"} {
+		w.newKey(key(id))
+	}
+	w.exec(`update api_key set revoked_at = now() where id = 'revoked'`)
+	w.exec(`update api_key set expires_at = now() where id = 'expired'`)
+	spans := tracetest.NewInMemoryExporter()
+	st, err := store.Open(t.Context(), w.dsn, store.Config{Tracing: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(st.Close)
+	refuse := func(id, secret string) (statements []string) {
+		t.Helper()
+		spans.Reset()
+		ctx, span := sdktrace.NewTracerProvider().Tracer("test").Start(t.Context(), "request")
+		defer span.End()
+		if _, err := st.Authenticate(ctx, id, screening.Sum([]byte(secret))); !errors.Is(err, review.ErrUnauthenticated) {
+			t.Errorf("%s with the secret %s: %v", id, secret, err)
+		}
+		for _, s := range spans.GetSpans() {
+			statements = append(statements, s.Name)
+		}
+		return statements
+	}
+	refuse("unknown", "x") // the connection is there from now on
+	want := refuse("unknown", "x")
+	if len(want) == 0 {
+		t.Fatal("no statements seen")
+	}
+	for _, c := range [][2]string{{"live", "x"}, {"revoked", "revoked"}, {"revoked", "x"}, {"expired", "expired"}} {
+		if diff := cmp.Diff(want, refuse(c[0], c[1])); diff != "" {
+			t.Errorf("%s with the secret %s (-unknown +this)\n%s", c[0], c[1], diff)
+		}
 	}
 }
 

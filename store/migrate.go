@@ -137,8 +137,22 @@ func migrateUp(ctx context.Context, dsn string, files fs.FS, log *slog.Logger) (
 	if err := lib.Up(); err != nil && !errors.Is(err, migrate.ErrNoChange) {
 		return lib.explain(ctx, conn, err)
 	}
+	if err := letRequestsIn(ctx, conn); err != nil {
+		return err
+	}
 	log.InfoContext(ctx, "schema is current", "version", before.Head, "was", before.Version, "duration", time.Since(begin))
 	return nil
+}
+
+// letRequestsIn makes what is not in the schema: the role that requests have, which is
+// the cluster's, and its rights, which a dump can leave out.
+func letRequestsIn(ctx context.Context, conn *pgx.Conn) error {
+	var there bool
+	if err := conn.QueryRow(ctx, `select to_regprocedure('let_requests_in()') is not null`).Scan(&there); err != nil || !there {
+		return err
+	}
+	_, err := conn.Exec(ctx, `select let_requests_in()`)
+	return err
 }
 
 func migrationConfig(dsn string) (*pgx.ConnConfig, error) {

@@ -497,7 +497,7 @@ func (db *testDB) schema(t *testing.T) []string {
 	rows, err := db.conn.Query(t.Context(), `
 		with ours as (select oid from pg_namespace where nspname = 'public')
 		select line from (
-			select format('relation %s %s %s %s', relname, relkind, reloptions, relacl) as line
+			select format('relation %s %s %s %s rls=%s', relname, relkind, reloptions, relacl, relrowsecurity) as line
 			from pg_class where relnamespace in (select oid from ours)
 			union all
 			select format('column %s.%s %s %s notnull=%s default=%s generated=%s%s storage=%s',

@@ -12,9 +12,9 @@ import (
 // hold between the tables at any time.
 func (w *world) checkRecord() {
 	w.Helper()
-	rows, err := w.pool.Query(w.Context(), `select screening_id::text, seq, type, actor,
+	rows, err := w.pool.Query(w.Context(), `select coalesce(screening_id::text, subject), seq, type, actor,
 		to_char(at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), body, prev_hash, hash
-		from audit_event order by screening_id, seq`)
+		from audit_event order by coalesce(screening_id::text, subject), seq`)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -47,15 +47,19 @@ func (w *world) checkRecord() {
 	for what, sql := range map[string]string{
 		"screenings without a decided event": `select count(*) from screening s where not exists
 			(select from audit_event a where a.screening_id = s.id and a.seq = 1 and a.type = 'screening.decided')`,
-		"escalations without a review": `select count(*) from screening s where outcome = 'escalate'
+		"escalations without a review": `select count(*) from screening s where outcome = 'escalate' and decided_by not in ('waiver', 'recall')
 			and not exists (select from review r where r.screening_id = s.id)`,
 		"reviews without a panel": `select count(*) from review r where not exists (select from review_panel p where p.review_id = r.id)`,
 		"panel endpoints without a message": `select count(*) from review_panel p, unnest(p.endpoints) e
-			where not exists (select from delivery d where d.review_id = p.review_id and d.endpoint = e and d.type = 'review.opened')`,
-		"closed reviews without a closing event": `select count(*) from review r where r.state <> 'open' and not exists
-			(select from audit_event a where a.screening_id = r.screening_id and a.type in ('review.decided', 'review.expired', 'screening.superseded'))`,
+			where p.due_at is not null and not exists (select from delivery d where d.review_id = p.review_id and d.endpoint = e
+				and d.type in ('review.opened', 'review.overdue'))`,
+		"closed reviews without a closing event": `select count(*) from review r where r.closed_at is not null and not exists
+			(select from audit_event a where a.screening_id = r.screening_id and a.type in ('review.decided', 'review.expired',
+				'review.withdrawn', 'screening.superseded', 'review.superseded', 'screening.recalled'))`,
 		"open reviews of a screening that is not pending": `select count(*) from review r join screening s on s.id = r.screening_id
-			where (r.state = 'open') <> (s.status = 'pending')`,
+			where r.closed_at is null and s.status <> case when r.kind = 'appeal' then 'blocked' else 'pending' end`,
+		"pending screenings without an open review": `select count(*) from screening s where s.status = 'pending'
+			and not exists (select from review r where r.screening_id = s.id and r.closed_at is null)`,
 	} {
 		if n := one[int](w, sql); n != 0 {
 			w.Errorf("%d %s", n, what)

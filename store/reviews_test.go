@@ -2,8 +2,6 @@ package store_test
 
 import (
 	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -113,46 +111,6 @@ func TestNobodyAdmitsOverAnUncheckedFloor(t *testing.T) {
 	if err := w.vote("chi", s, review.VoteBlock); err != nil {
 		t.Errorf("block: %v", err)
 	}
-}
-
-// Admit against block at the same moment: one wins, the other hears of it, and
-// the stored state is the winner's.
-func TestVoteRaces(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	for i := range 200 {
-		raw := spec(fmt.Sprintf("run-%d", i), "", "violent=present")
-		s := w.submit("dee", raw)
-		var wg sync.WaitGroup
-		results := map[review.Choice]error{}
-		var mu sync.Mutex
-		for who, choice := range map[string]review.Choice{"bo": review.VoteAdmit, "chi": review.VoteBlock} {
-			wg.Go(func() {
-				_, err := w.desk.Vote(t.Context(), principal(who), s.Review.ID, review.VoteRequest{ExpectedVersion: 1,
-					SpecSHA256: s.SpecSHA256, Choice: choice, Reason: "race", Terms: []string{"ethics:violent_inside"}})
-				mu.Lock()
-				defer mu.Unlock()
-				results[choice] = err
-			})
-		}
-		wg.Wait()
-		won := review.StatusAdmitted
-		if results[review.VoteAdmit] != nil {
-			won = review.StatusBlocked
-		}
-		if (results[review.VoteAdmit] == nil) == (results[review.VoteBlock] == nil) {
-			t.Fatalf("admit: %v, block: %v; want exactly one winner", results[review.VoteAdmit], results[review.VoteBlock])
-		}
-		for _, err := range results {
-			if err != nil && !errors.Is(err, review.ErrConflict) {
-				t.Errorf("loser got %v, want ErrConflict", err)
-			}
-		}
-		if got := w.gate(raw); got != won {
-			t.Errorf("stored %s, winner said %s", got, won)
-		}
-	}
-	w.checkRecord()
 }
 
 func TestWaitEndsWithTheDecision(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,29 +15,40 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/trace"
 
 	"weir/review"
 	"weir/screening"
+	"weir/webhooks"
 )
 
 // Config tunes a Store.
 type Config struct {
-	// MaxConns bounds the connections. Default the DSN's pool_max_conns, else 12.
+	// MaxConns bounds the connections for requests; a third as many, at least 2, work
+	// over all projects beside them. Default the DSN's pool_max_conns, else 12.
 	MaxConns int32
 	// BaseURL is where people reach this service; webhook messages link to it.
 	// Default empty: messages carry no link.
 	BaseURL string
 	// Log gets what nobody else is told. Default slog.Default().
 	Log *slog.Logger
+	// Tracing makes spans of the statements of traced requests. Nil: none.
+	Tracing trace.TracerProvider
+	// tracer sees every statement, for tests of what they cost. May be nil.
+	tracer pgx.QueryTracer
 	// Enqueued is called after a commit that wrote deliveries. May be nil.
 	Enqueued func()
+	// Breaker says when a webhook endpoint that fails is left alone.
+	Breaker webhooks.Breaker
 }
 
 // Store keeps screenings, reviews, deliveries and keys. Safe for concurrent use.
 type Store struct {
-	pool      *pgxpool.Pool
+	requests  *pgxpool.Pool // sees one project at a time: see tenant
+	every     *pgxpool.Pool // sees all: for what the gate does by itself, and for operators
 	cfg       Config
 	committer *committer
+	dialled   dialledAddresses
 
 	dayMu   sync.Mutex
 	day     screening.Day
@@ -66,6 +79,9 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
+	if pc.ConnConfig.Tracer = cfg.tracer; cfg.Tracing != nil {
+		pc.ConnConfig.Tracer = newStatementTracer(cfg.Tracing)
+	}
 	if cfg.MaxConns != 0 {
 		pc.MaxConns = cfg.MaxConns
 	}
@@ -75,40 +91,79 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Store, error) {
 		pc.ConnConfig.ConnectTimeout = 3 * time.Second
 	}
 	dialer := &net.Dialer{Timeout: 3 * time.Second, KeepAlive: 10 * time.Second}
-	pc.ConnConfig.DialFunc = dialer.DialContext
 	// A statement that hangs, a lock that is never given up and a transaction
-	// left open must each end by themselves.
-	for name, value := range map[string]string{"statement_timeout": "5s", "lock_timeout": "2s",
+	// left open must each end by themselves. And what is compiled anew for each
+	// statement, a second for the large ones, never pays for the few rows they touch.
+	for name, value := range map[string]string{"statement_timeout": "5s", "lock_timeout": "2s", "jit": "off",
 		"idle_in_transaction_session_timeout": "10s", "timezone": "UTC", "application_name": "weir"} {
 		if _, set := pc.ConnConfig.RuntimeParams[name]; !set {
 			pc.ConnConfig.RuntimeParams[name] = value
 		}
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, pc)
-	if err != nil {
+	cfg.Breaker = cfg.Breaker.WithDefaults()
+	if err := cfg.Breaker.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Store{cfg: cfg}
+	pc.ConnConfig.DialFunc = s.dialled.noting(dialer.DialContext)
+	every := pc.Copy()
+	every.MaxConns = max(2, pc.MaxConns/3)
+	every.AfterConnect = keepRights
+	pc.AfterConnect, pc.PrepareConn = lowerRights, giveProject
+	if s.requests, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	s := &Store{pool: pool, cfg: cfg}
+	if s.every, err = pgxpool.NewWithConfig(ctx, every); err != nil {
+		s.requests.Close()
+		return nil, fmt.Errorf("database: %w", err)
+	}
 	s.committer = newCommitter(s)
 	return s, nil
+}
+
+// dialledAddresses are where connections to the database went.
+type dialledAddresses struct {
+	mu    sync.Mutex
+	addrs []netip.AddrPort
+}
+
+// noting remembers each address that dial got through to.
+func (d *dialledAddresses) noting(dial pgconn.DialFunc) pgconn.DialFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		if at, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil { // a socket in the file system has none
+			d.mu.Lock()
+			if !slices.Contains(d.addrs, at) {
+				d.addrs = append(d.addrs, at)
+			}
+			d.mu.Unlock()
+		}
+		return conn, nil
+	}
 }
 
 // Close waits for writes under way and closes the connections.
 func (s *Store) Close() {
 	s.committer.close()
-	s.pool.Close()
+	s.requests.Close()
+	s.every.Close()
 }
 
-// Ping reports whether the database answers.
+// Ping reports whether the database answers requests. Besides review.ErrUnavailable
+// the error is ErrTenants when it would answer those of one project with what is
+// another's, and so is not asked.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	return translate(s.pool.Ping(ctx))
+	return translate(s.requests.Ping(s.nobody().context(ctx)))
 }
 
 // Schema tells where the schema stands.
 func (s *Store) Schema(ctx context.Context) (SchemaStatus, error) {
-	status, err := MigrationStatus(ctx, s.pool)
+	status, err := MigrationStatus(ctx, s.every)
 	return status, translate(err)
 }
 
@@ -124,7 +179,7 @@ func (s *Store) Today(ctx context.Context) (screening.Day, error) {
 	// Not under the lock: whoever waits for a database that hangs must not make
 	// others wait longer than their own deadline.
 	var day string
-	err := s.pool.QueryRow(ctx, `select to_char(now() at time zone 'utc', 'YYYY-MM-DD')`).Scan(&day)
+	err := s.nobody().QueryRow(ctx, `select to_char(now() at time zone 'utc', 'YYYY-MM-DD')`).Scan(&day)
 	if err != nil {
 		return "", translate(err)
 	}

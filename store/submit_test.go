@@ -388,3 +388,30 @@ func TestMalformedDSNDoesNotShowItsPassword(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// Two who submit the same bytes at the same moment both get the answer that
+// counts: the latest. None is told that the other's took its place.
+func TestSameBytesAtOnceGetOneAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const rounds, each = 20, 4
+	for i := range rounds {
+		raw := spec(fmt.Sprint("r", i), "")
+		answers := make([]*review.Screening, each)
+		var wg sync.WaitGroup
+		for j := range each {
+			wg.Go(func() {
+				var err error
+				if answers[j], _, err = w.desk.Submit(t.Context(), principal("bo"), raw, nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, s := range answers {
+			if s != nil && s.Status != review.StatusAdmitted {
+				t.Fatalf("round %d: %s", i, s.Status)
+			}
+		}
+	}
+}

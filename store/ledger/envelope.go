@@ -1,16 +1,19 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 )
@@ -18,8 +21,17 @@ import (
 // ErrNotSigned: the envelope carries no valid signature of the key.
 var ErrNotSigned = errors.New("no valid signature of this key")
 
+// Signer signs with an ed25519 key that may be kept elsewhere.
+type Signer interface {
+	Public() PublicKey
+	// SignMessage gives the 64 bytes of a pure ed25519 signature.
+	SignMessage(message []byte) ([]byte, error)
+}
+
 // Key signs. Its id is in every signature; it is a hint, never trusted.
 type Key struct{ private ed25519.PrivateKey }
+
+var _ Signer = Key{}
 
 // PublicKey verifies.
 type PublicKey struct{ public ed25519.PublicKey }
@@ -59,8 +71,19 @@ func ParsePublicKey(data []byte) (PublicKey, error) {
 	return PublicKey{public}, nil
 }
 
+// PublicKeyOf gives the key of which these are the 32 raw bytes.
+func PublicKeyOf(raw []byte) (PublicKey, error) {
+	if len(raw) != ed25519.PublicKeySize {
+		return PublicKey{}, errors.New("not an ed25519 key")
+	}
+	return PublicKey{slices.Clone(raw)}, nil
+}
+
 // Public is the key that verifies what k signs.
 func (k Key) Public() PublicKey { return PublicKey{k.private.Public().(ed25519.PublicKey)} }
+
+// Bytes gives the 32 bytes of the raw key.
+func (p PublicKey) Bytes() []byte { return slices.Clone(p.public) }
 
 // ID is the first 16 hex digits of the SHA-256 of the raw public key.
 func (p PublicKey) ID() string {
@@ -68,9 +91,23 @@ func (p PublicKey) ID() string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// SignMessage signs.
+func (k Key) SignMessage(message []byte) ([]byte, error) {
+	return ed25519.Sign(k.private, message), nil
+}
+
 // Sign puts a payload into a DSSE envelope signed with the key.
 func (k Key) Sign(ctx context.Context, payloadType string, payload []byte) ([]byte, error) {
-	signer, err := dsse.NewEnvelopeSigner(signer{k})
+	return Envelope(ctx, payloadType, payload, k)
+}
+
+// Envelope puts a payload into a DSSE envelope that every given key signed.
+func Envelope(ctx context.Context, payloadType string, payload []byte, keys ...Signer) ([]byte, error) {
+	signers := make([]dsse.Signer, len(keys))
+	for i, k := range keys {
+		signers[i] = signer{k}
+	}
+	signer, err := dsse.NewEnvelopeSigner(signers...)
 	if err != nil {
 		return nil, err
 	}
@@ -84,30 +121,51 @@ func (k Key) Sign(ctx context.Context, payloadType string, payload []byte) ([]by
 // Open gives the payload of an envelope that the key signed. The error is
 // ErrNotSigned for anything else.
 func (p PublicKey) Open(ctx context.Context, payloadType string, envelope []byte) ([]byte, error) {
-	var e dsse.Envelope
-	if err := json.Unmarshal(envelope, &e); err != nil {
-		return nil, fmt.Errorf("%w: not a DSSE envelope", ErrNotSigned)
-	}
-	if e.PayloadType != payloadType {
-		return nil, fmt.Errorf("%w: the envelope holds something else", ErrNotSigned)
-	}
-	verifier, err := dsse.NewEnvelopeVerifier(verifier{p})
+	payload, signed, err := openEnvelope(ctx, payloadType, envelope, []PublicKey{p})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrNotSigned, err)
 	}
-	if _, err := verifier.Verify(ctx, &e); err != nil {
+	if len(signed) == 0 {
 		return nil, ErrNotSigned
 	}
-	return e.DecodeB64Payload()
+	return payload, nil
+}
+
+// openEnvelope gives the payload of an envelope and those of the keys that signed
+// it. It takes only the form that Envelope writes, with or without a line's end:
+// two files that differ must never be the same record.
+func openEnvelope(ctx context.Context, payloadType string, envelope []byte, keys []PublicKey) (payload []byte, signed []PublicKey, err error) {
+	var e dsse.Envelope
+	if err := json.Unmarshal(envelope, &e); err != nil {
+		return nil, nil, errors.New("not a DSSE envelope")
+	}
+	again, err := json.Marshal(e)
+	if err != nil || !bytes.Equal(again, bytes.TrimSuffix(envelope, []byte("\n"))) {
+		return nil, nil, errors.New("the envelope is written in another form than weir's")
+	}
+	if e.PayloadType != payloadType {
+		return nil, nil, errors.New("the envelope holds something else")
+	}
+	if payload, err = base64.StdEncoding.Strict().DecodeString(e.Payload); err != nil {
+		return nil, nil, errors.New("the envelope's payload is not base64")
+	}
+	for _, k := range keys {
+		v, err := dsse.NewEnvelopeVerifier(verifier{k})
+		if err != nil {
+			return nil, nil, err
+		}
+		if _, err := v.Verify(ctx, &e); err == nil {
+			signed = append(signed, k)
+		}
+	}
+	return payload, signed, nil
 }
 
 // signer and verifier fit the keys to the library's interfaces.
-type signer struct{ Key }
+type signer struct{ Signer }
 
-func (s signer) Sign(_ context.Context, data []byte) ([]byte, error) {
-	return ed25519.Sign(s.private, data), nil
-}
-func (s signer) KeyID() (string, error) { return s.Public().ID(), nil }
+func (s signer) Sign(_ context.Context, data []byte) ([]byte, error) { return s.SignMessage(data) }
+func (s signer) KeyID() (string, error)                              { return s.Public().ID(), nil }
 
 type verifier struct{ PublicKey }
 

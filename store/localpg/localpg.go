@@ -87,6 +87,19 @@ func defaultDir(uid int, xdgState string, home func() (string, error)) (string, 
 	return filepath.Join(dir, ".local", "state", "weir"), nil
 }
 
+// Exists reports whether a state directory holds a database, or something in its place that Start would look at. It
+// changes nothing.
+func Exists(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, "data"))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// Available says whether this machine has a server to start: nil, or ErrNoBinaries.
+func Available(ctx context.Context) error {
+	_, err := systemSearch.find(ctx, "")
+	return err
+}
+
 // Start starts the server and returns when it answers. ctx bounds the start, not the life of the server.
 //
 // Errors: ErrNoBinaries, *InUseError, *VersionError, or what initdb or postgres said.

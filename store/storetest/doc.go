@@ -11,7 +11,7 @@
 //
 // # Which server
 //
-// WEIR_TEST_DSN names one; its role needs CREATEDB. DATABASE_URL is never looked at: tests must not be one forgotten
+// WEIR_TEST_DSN names one; its role needs CREATEDB and CREATEROLE. DATABASE_URL is never looked at: tests must not be one forgotten
 // variable away from a real database. A killed run leaves databases called weir_test_… behind there.
 //
 // Without it the tests start a private server from the binaries on this machine. No binaries is a failure, not a skip:

@@ -111,6 +111,10 @@ func migrate(ctx context.Context, dsn string) error {
 			return fmt.Errorf("migration %s: %w", name, err)
 		}
 	}
+	// What store.Migrate does after the files.
+	if _, err := conn.Exec(ctx, `select let_requests_in()`); err != nil {
+		return err
+	}
 	// What the migration library would leave, so that store.Migrate finds nothing to do.
 	_, err = conn.Exec(ctx, `create table schema_migrations (version bigint not null primary key, dirty boolean not null)`)
 	if err == nil {
