@@ -46,7 +46,7 @@ type Attempt struct {
 	// Number counts from 1. Zero means that nothing was tried: the outcome
 	// needs no attempt to explain it.
 	Number    int
-	Manual    bool // a person asked for it
+	Request   string // set when a person asked for it
 	StartedAt time.Time
 	Duration  time.Duration
 	Host      string     // of the URL, with its port if it names one

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -9,6 +10,9 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // Defaults of a Config.
@@ -20,6 +24,9 @@ const (
 	DefaultMinLease     = 30 * time.Second
 	DefaultUserAgent    = "weir-webhooks/1"
 )
+
+// DeclareEvery is how often a process says which endpoints it has.
+const DeclareEvery = time.Minute
 
 // Config tunes a Dispatcher. The zero value is usable.
 type Config struct {
@@ -48,9 +55,12 @@ type Config struct {
 	// DefaultWriteTimeout.
 	WriteTimeout time.Duration
 
-	// Refuse lists further address ranges that no declaration may reach, for
-	// instance those of the database.
+	// Refuse lists further address ranges that no declaration may reach.
 	Refuse []netip.Prefix
+
+	// Own gives the addresses of the database, asked at each dial. Its machine is
+	// refused whatever is declared; on a loopback address, its port. May be nil.
+	Own func() []netip.AddrPort
 
 	// UserAgent of the requests. Empty means DefaultUserAgent.
 	UserAgent string
@@ -61,8 +71,16 @@ type Config struct {
 	// RootCAs verify the receivers' certificates. Nil means the system's.
 	RootCAs *x509.CertPool
 
+	// Checkpoint gives the latest signed state of the log, which goes along with
+	// every attempt: who keeps messages keeps what the log cannot go behind. Its time
+	// is the attempt's. Nil, or nothing, means that none goes along.
+	Checkpoint func(ctx context.Context) []byte
+
 	// Logger gets one event per attempt. Nil discards.
 	Logger *slog.Logger
+
+	// Tracing makes a span of each attempt, and tells receivers its id. Nil: none.
+	Tracing trace.TracerProvider
 
 	// Now stamps attempts. Nil means time.Now.
 	Now func() time.Time
@@ -89,11 +107,17 @@ func (c Config) withDefaults(longest time.Duration) Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Tracing == nil {
+		c.Tracing = noop.NewTracerProvider()
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	if c.Jitter == nil {
 		c.Jitter = rand.Float64
+	}
+	if c.Checkpoint == nil {
+		c.Checkpoint = func(context.Context) []byte { return nil }
 	}
 	if c.Observe == nil {
 		c.Observe = func(Attempt) {}

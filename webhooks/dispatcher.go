@@ -8,8 +8,13 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // ErrRunning is returned by a second Run of the same Dispatcher.
@@ -25,6 +30,7 @@ const maxBackoff = 30 * time.Second
 type Dispatcher struct {
 	outbox  Outbox
 	lanes   map[string]*lane
+	has     []Declared
 	cfg     Config
 	wake    chan struct{}
 	running atomic.Bool
@@ -37,7 +43,7 @@ type lane struct {
 }
 
 // New checks the endpoints and the config. A dispatcher without endpoints is
-// legal: it holds whatever it finds.
+// legal: it leaves everything to others.
 func New(outbox Outbox, endpoints []Endpoint, cfg Config) (*Dispatcher, error) {
 	var errs []error
 	var longest time.Duration
@@ -71,6 +77,7 @@ func New(outbox Outbox, endpoints []Endpoint, cfg Config) (*Dispatcher, error) {
 			continue
 		}
 		d.lanes[e.ID] = &lane{send: s.send, max: e.MaxInFlight}
+		d.has = append(d.has, Declared{ID: e.ID, Host: s.url.Host, Format: e.Format, Types: e.Types})
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -87,6 +94,30 @@ func (d *Dispatcher) Wake() {
 	}
 }
 
+// Declare tells the outbox which endpoints there are. It is to be called before
+// anything is written for them; Run repeats it.
+func (d *Dispatcher) Declare(ctx context.Context) error {
+	call, cancel := context.WithTimeout(ctx, d.cfg.WriteTimeout)
+	defer cancel()
+	return d.outbox.Declare(call, d.has)
+}
+
+// keepDeclared is the sign of life of the endpoints that this process has.
+func (d *Dispatcher) keepDeclared(ctx context.Context) {
+	tick := time.NewTicker(DeclareEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := d.Declare(ctx); err != nil && ctx.Err() == nil {
+				d.cfg.Logger.ErrorContext(ctx, "webhook endpoints not declared", slog.Any("error", err))
+			}
+		}
+	}
+}
+
 // Run dispatches until ctx ends. Then it claims no more, waits for open
 // requests, at most StopTimeout, releases what it cut off, and returns nil.
 // Failures of the outbox are logged and waited out; they never end Run.
@@ -98,7 +129,11 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 
 	work, abort := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
-	r := &run{Dispatcher: d, work: work, inFlight: map[string]int{}, done: make(chan result)}
+	r := &run{Dispatcher: d, tracer: d.cfg.Tracing.Tracer("weir/webhooks"), work: work, inFlight: map[string]int{}, done: make(chan result)}
+
+	var alive sync.WaitGroup
+	defer alive.Wait()
+	alive.Go(func() { d.keepDeclared(ctx) })
 
 	failures := 0
 	for ctx.Err() == nil {
@@ -129,6 +164,7 @@ func (d *Dispatcher) backoff(failures int) time.Duration {
 // run is the state of one Run, touched by its goroutine only.
 type run struct {
 	*Dispatcher
+	tracer   trace.Tracer
 	work     context.Context // of the requests; outlives the context of Run until a stop has waited enough
 	total    int
 	inFlight map[string]int // by endpoint id
@@ -141,32 +177,31 @@ type result struct {
 	cutOff bool
 }
 
-// room returns how many deliveries may be claimed now, and the endpoints that
-// may get none. One claim can be all for one endpoint, so the limit is the room
+// room returns how many deliveries may be claimed now, and to which endpoints:
+// those that this process has, and that have a slot. One claim can be all for one endpoint, so the limit is the room
 // of the fullest endpoint that has any: nothing is ever claimed to wait here
 // with its lease running out.
-func (r *run) room() (limit int, full []string) {
+func (r *run) room() (limit int, free []string) {
 	limit = r.cfg.MaxTotal - r.total
 	for id, l := range r.lanes {
-		if free := l.max - r.inFlight[id]; free > 0 {
-			limit = min(limit, free)
-		} else {
-			full = append(full, id)
+		if slots := l.max - r.inFlight[id]; slots > 0 {
+			limit = min(limit, slots)
+			free = append(free, id)
 		}
 	}
-	slices.Sort(full)
-	return limit, full
+	slices.Sort(free)
+	return limit, free
 }
 
 // fill claims and starts deliveries until the outbox or the room is exhausted.
 func (r *run) fill(ctx context.Context) error {
 	for ctx.Err() == nil {
-		limit, full := r.room()
-		if limit == 0 {
+		limit, free := r.room()
+		if limit == 0 || len(free) == 0 {
 			return nil
 		}
 		leaseEnd := time.Now().Add(r.cfg.Lease) // before the claim, to err on the early side
-		ds, err := r.claim(ctx, limit, full)
+		ds, err := r.claim(ctx, limit, free)
 		if err != nil {
 			return err
 		}
@@ -188,10 +223,10 @@ func (r *run) fill(ctx context.Context) error {
 
 // claim is not cut short by a stop: the rows of a claim whose answer is lost
 // would stay leased to nobody.
-func (r *run) claim(ctx context.Context, limit int, skip []string) ([]Delivery, error) {
+func (r *run) claim(ctx context.Context, limit int, endpoints []string) ([]Delivery, error) {
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.WriteTimeout)
 	defer cancel()
-	return r.outbox.Claim(call, limit, r.cfg.Lease, skip)
+	return r.outbox.Claim(call, limit, r.cfg.Lease, endpoints)
 }
 
 // wait returns when it is worth looking into the outbox again.
@@ -268,12 +303,16 @@ func (r *run) deliver(d Delivery, leaseEnd time.Time) {
 		r.finish(ctx, d, Attempt{}, Outcome{State: StateHeld})
 		return
 	}
+	ctx, span := r.tracer.Start(ctx, "webhook "+d.Type, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
+		attribute.String("weir.delivery", d.ID), attribute.String("weir.endpoint", d.EndpointID), attribute.String("weir.message", d.MessageID)))
+	defer span.End()
 	a := r.attempt(ctx, l, d)
+	describe(span, a)
 	if a.aborted {
 		res.cutOff = errors.Is(context.Cause(ctx), errStopping)
 		return
 	}
-	o := r.outcome(a)
+	o := r.outcome(d, a)
 	r.report(ctx, d, a, o)
 	r.finish(ctx, d, a, o)
 }
@@ -293,15 +332,32 @@ func (r *run) attempt(ctx context.Context, l *lane, d Delivery) (a Attempt) {
 	return l.send(ctx, d)
 }
 
-func (r *run) outcome(a Attempt) Outcome {
+// describe tells what came of an attempt. Answer and detail hold text from outside
+// and stay out.
+func describe(span trace.Span, a Attempt) {
+	span.SetAttributes(attribute.Int("weir.attempt", a.Number))
+	if a.Status != 0 {
+		span.SetAttributes(attribute.Int("http.response.status_code", a.Status))
+	}
+	if a.Class != "" {
+		span.SetStatus(codes.Error, string(a.Class))
+	}
+}
+
+func (r *run) outcome(d Delivery, a Attempt) Outcome {
 	switch {
 	case a.Delivered():
 		return Outcome{State: StateDelivered}
 	case a.Status == http.StatusGone:
-		// Held, not dead: if the receiver comes back, so does its message.
-		return Outcome{State: StateHeld, DisableEndpoint: a.EndpointID}
+		o := Outcome{State: StateHeld, Disable: "the receiver answered 410 Gone"}
+		if d.Type == TypePing {
+			o.State = StateDead
+		}
+		return o // held, not dead: if the receiver comes back, so does its message
+	case d.Type == TypePing:
+		return Outcome{State: StateDead} // a question of now
 	}
-	if delay, ok := r.cfg.Schedule.Next(a.Number, a.RetryAfter, r.cfg.Jitter); ok {
+	if delay, ok := r.cfg.Schedule.Next(a.Number-d.RoundStart, a.RetryAfter, r.cfg.Jitter); ok {
 		return Outcome{State: StateRetry, RetryIn: delay}
 	}
 	return Outcome{State: StateDead}

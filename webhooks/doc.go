@@ -19,14 +19,19 @@
 //	claim ── 2xx ──────────────▶ delivered
 //	  ▲  ├── anything else ────▶ retry after the schedule's delay, then dead
 //	  │  ├── 410 ──────────────▶ held, and the endpoint is to be disabled
-//	  │  ├── not declared ─────▶ held
 //	  └──┴── stopping ─────────▶ released, as if it had not been claimed
+//
+// A dispatcher claims only for endpoints that it has: during a rolling restart
+// another replica may have more. The outbox keeps a [Breaker] for each endpoint,
+// because it alone sees the attempts of all replicas, and after a restart. A
+// person may send a message again; that begins its schedule anew, and the id of
+// the request stands beside the attempt.
 //
 // # What an answer means
 //
 // A 2xx says that the receiver has the message, nothing more. The rest of the
-// answer is kept, cut to 4 KiB, for the person who looks into a failure; no
-// part of it is ever a review decision. A redirect is a failure and is never
+// answer is kept, cut to 4 KiB, for whoever looks into the database, and shown to
+// nobody else; no part of it is ever a review decision. A redirect is a failure and is never
 // followed. A 2xx whose body breaks off or does not end in time is a failure
 // too: the receiver may have died before it kept the message, and a second copy
 // costs less than a lost one. A 2xx with a body that is merely too long counts.
@@ -37,12 +42,15 @@
 // What protects the network is the check of the address actually dialled, after
 // resolution: a name may resolve differently from one moment to the next. Cloud
 // metadata, link-local, multicast and reserved addresses are refused whatever
-// the declaration says; loopback and private ranges need allow_private. Proxies
+// the declaration says, and so is the database; loopback and private ranges need
+// allow_private. Proxies
 // from the environment are not used, since behind a proxy the check would see
 // the proxy only, and every attempt dials anew, so each one is checked.
 //
 // # Wire form
 //
 // Standard Webhooks 1.0: webhook-id, webhook-timestamp (of the attempt) and
-// webhook-signature, one v1 signature for each secret that has not expired.
+// webhook-signature, one signature for each secret that has not expired: v1
+// (HMAC-SHA256) by a whsec_ secret, v1a (ed25519) by a whsk_ key. Bodies come in
+// three formats, see [Format]; all are signed alike.
 package webhooks

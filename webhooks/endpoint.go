@@ -1,6 +1,8 @@
 package webhooks
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,9 +43,9 @@ type Endpoint struct {
 	// information and no fragment.
 	URL string `json:"url"`
 
-	// Secrets sign every message, each one that has not expired. At least one
-	// must have no expiry, so that a rotation cannot end with nothing to sign
-	// with.
+	// Secrets sign every message, each one that has not expired: whsec_… makes
+	// v1 signatures, whsk_… v1a. At least one whsec_… must have no expiry, so
+	// that a rotation cannot end with nothing to sign with.
 	Secrets []Secret `json:"secrets"`
 
 	// Timeout is for one whole attempt, from the name lookup to the end of the
@@ -59,12 +62,29 @@ type Endpoint struct {
 	// MaxInFlight is how many requests may be open at once. Zero means
 	// DefaultMaxInFlight; at most MaxMaxInFlight.
 	MaxInFlight int `json:"max_in_flight,omitzero"`
+
+	// Format of the bodies. Empty means FormatStandard.
+	Format Format `json:"format,omitzero"`
+
+	// Types of messages that are sent. Nil means all; pings always are.
+	Types []string `json:"types,omitzero"`
+
+	// Bearer is sent as "Authorization: Bearer …". The zero value sends none.
+	// It and Certificate need https.
+	Bearer Secret `json:"bearer,omitzero"`
+
+	// Certificate is shown to the receiver, with its key. Nil shows none.
+	Certificate *tls.Certificate `json:"-"`
+
+	// RootCAs verify this receiver's certificate. Nil means the dispatcher's.
+	RootCAs *x509.CertPool `json:"-"`
 }
 
 // Secret is one signing secret. However it is printed, logged or marshalled,
 // its key does not show.
 type Secret struct {
-	// Key is "whsec_" and the base64 of at least 24 random bytes.
+	// Key is "whsec_" and the base64 of at least 24 random bytes, or "whsk_" and
+	// the base64 of an ed25519 private key.
 	Key string `json:"key"`
 
 	// ExpiresAt ends the use of a secret that is being rotated out. Zero means
@@ -82,6 +102,9 @@ func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // MarshalJSON implements [json.Marshaler]. It is one-way on purpose.
 func (Secret) MarshalJSON() ([]byte, error) { return json.Marshal(redacted) }
+
+// bearerToken is the b64token of RFC 6750, so that no token can end the header.
+var bearerToken = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 
 var endpointID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
@@ -118,6 +141,27 @@ func (e Endpoint) Normalise() (Endpoint, error) {
 	case e.MaxInFlight < 0 || e.MaxInFlight > MaxMaxInFlight:
 		complain("max_in_flight is %d; it must be between 1 and %d (default %d)", e.MaxInFlight, MaxMaxInFlight, DefaultMaxInFlight)
 	}
+	switch {
+	case e.Format == "":
+		e.Format = FormatStandard
+	case !slices.Contains(Formats(), e.Format):
+		complain("format must be one of %v", Formats())
+	}
+	if e.Types != nil && len(e.Types) == 0 {
+		complain("types is an empty list; leave it out to be told of everything")
+	}
+	for _, typ := range e.Types {
+		if !slices.Contains(Types(), typ) {
+			complain("types must be of %s", strings.Join(Types(), ", "))
+			break
+		}
+	}
+	if e.Bearer.Key != "" && (len(e.Bearer.Key) > 4096 || !bearerToken.MatchString(e.Bearer.Key)) {
+		complain("the bearer token must be 1 to 4096 letters, digits or - . _ ~ + / =")
+	}
+	if (e.Bearer.Key != "" || e.Certificate != nil) && err == nil && !strings.HasPrefix(dialled, "https:") {
+		complain("a bearer token or client certificate needs https")
+	}
 	if len(errs) > 0 {
 		return Endpoint{}, errors.Join(errs...)
 	}
@@ -129,15 +173,23 @@ func checkSecrets(secrets []Secret) error {
 	if len(secrets) == 0 {
 		return errors.New("no secret; give at least one, whsec_ and the base64 of 32 random bytes")
 	}
-	lasting := false
+	lasting := map[string]int{} // how many, by prefix
 	for i, s := range secrets {
 		if _, err := parseSecret(s.Key); err != nil {
 			return fmt.Errorf("secret %d: %w", i+1, err)
 		}
-		lasting = lasting || s.ExpiresAt.IsZero()
+		if s.ExpiresAt.IsZero() {
+			prefix, _, _ := strings.Cut(s.Key, "_")
+			lasting[prefix+"_"]++
+		}
 	}
-	if !lasting {
-		return errors.New("every secret has an expiry; set expires_at only on those that are being rotated out")
+	if lasting[prefixHMAC] == 0 {
+		return errors.New("every secret has an expiry; set it only on those that are being rotated out, and keep one whsec_ without")
+	}
+	for prefix, n := range lasting {
+		if n > 1 {
+			return fmt.Errorf("%d secrets %s… have no expiry; give the old ones one, a day from now is usual", n, prefix)
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -121,6 +122,17 @@ func TestNormaliseDefaultsAndBounds(t *testing.T) {
 		{"23 bytes", func(e *Endpoint) { e.Secrets = []Secret{{Key: short}} }, "holds 23 bytes"},
 		{"not base64", func(e *Endpoint) { e.Secrets = []Secret{{Key: "whsec_s3cr3t!"}} }, "not standard base64"},
 		{"second one bad", func(e *Endpoint) { e.Secrets = append(e.Secrets[:1:1], Secret{Key: "s3cr3t!"}) }, "secret 2"},
+		{"two that last", func(e *Endpoint) { e.Secrets = append(e.Secrets[:1:1], Secret{Key: otherSecret}) }, "2 secrets whsec_… have no expiry"},
+		{"format", func(e *Endpoint) { e.Format = "xml" }, "format must be one of [standard chat ticket cloudevents]"},
+		{"no types", func(e *Endpoint) { e.Types = []string{} }, "types is an empty list"},
+		{"unknown type", func(e *Endpoint) { e.Types = []string{TypeOpened, "review.closed"} }, "types must be of review.opened"},
+		{"types with a ping", func(e *Endpoint) { e.Types = []string{TypePing} }, "types must be of"},
+		{"bearer with a line end", func(e *Endpoint) { e.Bearer.Key = "s3cr3t\r\nX: y" }, "bearer token must be"},
+		{"bearer too long", func(e *Endpoint) { e.Bearer.Key = strings.Repeat("s3cr3t", 1000) }, "bearer token must be"},
+		{"bearer in the clear", func(e *Endpoint) { e.URL, e.AllowHTTP, e.Bearer.Key = "http://hooks.example.org/", true, "s3cr3t" }, "needs https"},
+		{"certificate in the clear", func(e *Endpoint) {
+			e.URL, e.AllowHTTP, e.Certificate = "http://hooks.example.org/", true, &tls.Certificate{}
+		}, "needs https"},
 		{"all expire", func(e *Endpoint) { e.Secrets = []Secret{{Key: testSecret, ExpiresAt: time.Now()}} }, "every secret has an expiry"},
 	}
 	for _, tt := range tests {
@@ -149,6 +161,7 @@ func TestNormaliseDefaultsAndBounds(t *testing.T) {
 func TestSecretsDoNotShow(t *testing.T) {
 	t.Parallel()
 	e := loopback("legal", "https://hooks.example.org/")
+	e.Bearer.Key = testSecret
 	var out bytes.Buffer
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		fmt.Fprintf(&out, format+"\n", e.Secrets[0])

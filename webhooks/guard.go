@@ -87,6 +87,7 @@ var (
 type guard struct {
 	allowPrivate bool
 	refuse       []netip.Prefix // more that nothing lifts
+	own          func() []netip.AddrPort
 }
 
 // control is a [net.Dialer] hook. It runs between name resolution and connect,
@@ -96,7 +97,24 @@ func (g guard) control(_ context.Context, _, address string, _ syscall.RawConn) 
 	if err != nil {
 		return &BlockedError{Reason: "not an IP address"}
 	}
+	if g.own != nil {
+		for _, own := range g.own() {
+			if isOwn(ap, own) {
+				return &BlockedError{Addr: ap.Addr(), Reason: "this deployment's own database"}
+			}
+		}
+	}
 	return g.check(ap.Addr())
+}
+
+// isOwn reports whether an address is a database's. Everything else on its
+// machine is refused too, unless that is this machine, where receivers may be.
+func isOwn(dialled, own netip.AddrPort) bool {
+	a, b := dialled.Addr().WithZone("").Unmap(), own.Addr().WithZone("").Unmap()
+	if b.IsLoopback() {
+		return a.IsLoopback() && dialled.Port() == own.Port()
+	}
+	return a == b
 }
 
 // check returns a *BlockedError if the address, or an IPv4 address that a

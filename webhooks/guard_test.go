@@ -134,3 +134,39 @@ func FuzzGuardWrapping(f *testing.F) {
 		}
 	})
 }
+
+// The database is never a receiver, whatever is declared.
+func TestGuardOwnDatabase(t *testing.T) {
+	t.Parallel()
+	addrs := func(list ...string) func() (out []netip.AddrPort) {
+		return func() (out []netip.AddrPort) {
+			for _, a := range list {
+				out = append(out, netip.MustParseAddrPort(a))
+			}
+			return out
+		}
+	}
+	tests := []struct {
+		own     func() []netip.AddrPort
+		dialled string
+		blocked bool
+	}{
+		{addrs("10.0.0.5:5432"), "10.0.0.5:5432", true},
+		{addrs("10.0.0.5:5432"), "10.0.0.5:80", true}, // its pooler, its metrics
+		{addrs("10.0.0.5:5432"), "[::ffff:10.0.0.5]:5432", true},
+		{addrs("[::ffff:10.0.0.5]:5432"), "10.0.0.5:5432", true},
+		{addrs("10.0.0.5:5432"), "10.0.0.6:5432", false},
+		{addrs("203.0.114.1:5432", "127.0.0.1:5432"), "127.0.0.1:5432", true},
+		{addrs("127.0.0.1:5432"), "[::1]:5432", true},
+		{addrs("127.0.0.1:5432"), "127.0.0.9:5432", true},
+		{addrs("127.0.0.1:5432"), "127.0.0.1:8080", false}, // a receiver beside it
+		{addrs(), "10.0.0.5:5432", false},
+		{nil, "10.0.0.5:5432", false},
+	}
+	for _, tt := range tests {
+		err := guard{allowPrivate: true, own: tt.own}.control(t.Context(), "tcp", tt.dialled, nil)
+		if errors.Is(err, ErrBlockedAddress) != tt.blocked {
+			t.Errorf("%s: %v, want blocked %t", tt.dialled, err, tt.blocked)
+		}
+	}
+}

@@ -153,6 +153,7 @@ type memoryOutbox struct {
 	mu       sync.Mutex
 	rows     []*row
 	disabled map[string]bool
+	declared [][]Declared
 	changed  chan struct{}
 	claims   int
 	released int
@@ -193,7 +194,15 @@ func (o *memoryOutbox) notify() {
 	o.changed = make(chan struct{})
 }
 
-func (o *memoryOutbox) Claim(_ context.Context, limit int, lease time.Duration, skip []string) (ds []Delivery, err error) {
+func (o *memoryOutbox) Declare(_ context.Context, endpoints []Declared) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.declared = append(o.declared, endpoints)
+	o.notify()
+	return nil
+}
+
+func (o *memoryOutbox) Claim(_ context.Context, limit int, lease time.Duration, endpoints []string) (ds []Delivery, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.claims++
@@ -206,7 +215,7 @@ func (o *memoryOutbox) Claim(_ context.Context, limit int, lease time.Duration, 
 	now := time.Now()
 	for _, r := range o.rows {
 		due := r.state == "pending" && !now.Before(r.due) || r.state == "delivering" && !now.Before(r.lease)
-		if !due || len(ds) == limit || slices.Contains(skip, r.EndpointID) || o.disabled[r.EndpointID] {
+		if !due || len(ds) == limit || !slices.Contains(endpoints, r.EndpointID) || o.disabled[r.EndpointID] {
 			continue
 		}
 		r.state, r.lease = "delivering", now.Add(lease)
@@ -249,8 +258,8 @@ func (o *memoryOutbox) Finish(_ context.Context, d Delivery, a Attempt, out Outc
 	if out.State == StateRetry {
 		r.state, r.due = "pending", time.Now().Add(out.RetryIn)
 	}
-	if out.DisableEndpoint != "" {
-		o.disabled[out.DisableEndpoint] = true
+	if out.Disable != "" {
+		o.disabled[d.EndpointID] = true
 	}
 	return nil
 }

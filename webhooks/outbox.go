@@ -19,8 +19,15 @@ type Delivery struct {
 	// Attempt is the number of the attempt this claim is for, from 1: the
 	// claim itself counts up, so that a crash cannot make a delivery endless.
 	Attempt int
-	// Manual marks an attempt that a person asked for.
-	Manual bool
+	// RoundStart is how many attempts were made before this round of the
+	// schedule: a person's request begins the schedule anew.
+	RoundStart int
+	// Request is the id of the request by which a person asked for this attempt;
+	// otherwise empty.
+	Request string
+	// Probe marks the one delivery that finds out whether an endpoint whose
+	// breaker is open works again.
+	Probe bool
 	// Claim is the fencing token of this claim.
 	Claim string
 }
@@ -40,9 +47,16 @@ const (
 type Outcome struct {
 	State   State
 	RetryIn time.Duration // with StateRetry: counted from now, by the outbox's clock
-	// DisableEndpoint is the id of an endpoint that said 410, that it wants no
-	// more; otherwise empty.
-	DisableEndpoint string
+	// Disable says why the endpoint is to get no more; otherwise empty.
+	Disable string
+}
+
+// Declared is what the outbox has to know of an endpoint.
+type Declared struct {
+	ID     string
+	Host   string // of the URL
+	Format Format
+	Types  []string // of messages it is told of; nil means all
 }
 
 // ErrClaimLost is returned by [Outbox.Finish] when the delivery is no longer
@@ -50,12 +64,19 @@ type Outcome struct {
 var ErrClaimLost = errors.New("delivery is no longer held by this claim")
 
 // Outbox is the store of deliveries. It is safe for concurrent use. Due times
-// and leases go by its own clock.
+// and leases go by its own clock. It keeps the breaker of each endpoint, see
+// [Breaker]: it alone sees the attempts of all replicas.
 type Outbox interface {
-	// Claim leases up to limit deliveries that are due, or whose lease ran
-	// out, oldest due first, and counts up their attempts. Deliveries to an
-	// endpoint in skip, or to one that is disabled or cooling down, stay.
-	Claim(ctx context.Context, limit int, lease time.Duration, skip []string) ([]Delivery, error)
+	// Declare tells which endpoints this process has, at its start and from
+	// then on as a sign of life. What nobody declares any more is removed after
+	// a while, and what waits for it is cancelled.
+	Declare(ctx context.Context, endpoints []Declared) error
+
+	// Claim leases up to limit deliveries that are due, or whose lease ran out,
+	// to the given endpoints, oldest due first, and counts up their attempts.
+	// What goes to an endpoint that is disabled or cooling down stays, but for
+	// pings and the one delivery that probes.
+	Claim(ctx context.Context, limit int, lease time.Duration, endpoints []string) ([]Delivery, error)
 
 	// Finish records an attempt and moves the delivery, in one transaction,
 	// and only under d.Claim; otherwise it changes nothing and returns

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"go.opentelemetry.io/otel/propagation"
 )
 
 // Limits of one attempt, all inside the endpoint's own timeout.
@@ -29,16 +31,46 @@ const (
 	maxAnswerBytes   = 4 << 10
 	maxDetailBytes   = 512
 	redeliveryHeader = "weir-redelivery"
+	checkpointHeader = "weir-checkpoint"
 )
 
 // sender makes single attempts at one endpoint.
 type sender struct {
-	endpoint  Endpoint
-	url       *url.URL
-	signer    signer
-	transport *http.Transport
-	userAgent string
-	now       func() time.Time
+	endpoint   Endpoint
+	url        *url.URL
+	signer     signer
+	transport  *http.Transport
+	userAgent  string
+	now        func() time.Time
+	checkpoint func(context.Context) []byte
+}
+
+// NewTransport reaches outsiders as webhooks do: it dials only where the egress
+// guard lets it, by the resolver, refused ranges, own addresses and authorities of
+// a config, and its round trips follow no redirect.
+func NewTransport(allowPrivate bool, cfg Config) *http.Transport {
+	dialer := &net.Dialer{
+		Timeout:        dialTimeout,
+		KeepAlive:      -1, // a connection lives for one request
+		Resolver:       cfg.Resolver,
+		ControlContext: guard{allowPrivate: allowPrivate, refuse: cfg.Refuse, own: cfg.Own}.control,
+	}
+	var http1 http.Protocols
+	http1.SetHTTP1(true)
+	return &http.Transport{
+		Proxy:       nil, // the guard would see the proxy's address only
+		DialContext: dialer.DialContext,
+		// Every attempt dials, so every attempt is checked, follows the
+		// name to where it points now, and cannot fail on a connection the
+		// receiver closed in between. At this volume the handshake is free.
+		DisableKeepAlives:      true,
+		DisableCompression:     true, // an answer is never inflated here
+		Protocols:              &http1,
+		TLSClientConfig:        &tls.Config{RootCAs: cfg.RootCAs, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    tlsTimeout,
+		ResponseHeaderTimeout:  headerTimeout,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+	}
 }
 
 // newSender takes a normalised endpoint and a complete config.
@@ -51,34 +83,23 @@ func newSender(e Endpoint, cfg Config) (*sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{
-		Timeout:        dialTimeout,
-		KeepAlive:      -1, // a connection lives for one request
-		Resolver:       cfg.Resolver,
-		ControlContext: guard{allowPrivate: e.AllowPrivate, refuse: cfg.Refuse}.control,
+	transport := NewTransport(e.AllowPrivate, cfg)
+	if e.RootCAs != nil {
+		transport.TLSClientConfig.RootCAs = e.RootCAs
 	}
-	var http1 http.Protocols
-	http1.SetHTTP1(true)
+	if e.Certificate != nil {
+		// Not Certificates, of which one is sent only if the receiver's list of
+		// authorities has its issuer: an operator who declared one means it.
+		transport.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return e.Certificate, nil }
+	}
 	return &sender{
-		endpoint: e,
-		url:      u,
-		signer:   keys,
-		transport: &http.Transport{
-			Proxy:       nil, // the guard would see the proxy's address only
-			DialContext: dialer.DialContext,
-			// Every attempt dials, so every attempt is checked, follows the
-			// name to where it points now, and cannot fail on a connection the
-			// receiver closed in between. At this volume the handshake is free.
-			DisableKeepAlives:      true,
-			DisableCompression:     true, // an answer is never inflated here
-			Protocols:              &http1,
-			TLSClientConfig:        &tls.Config{RootCAs: cfg.RootCAs, MinVersion: tls.VersionTLS12},
-			TLSHandshakeTimeout:    tlsTimeout,
-			ResponseHeaderTimeout:  headerTimeout,
-			MaxResponseHeaderBytes: maxHeaderBytes,
-		},
-		userAgent: cfg.UserAgent,
-		now:       cfg.Now,
+		endpoint:   e,
+		url:        u,
+		signer:     keys,
+		transport:  transport,
+		userAgent:  cfg.UserAgent,
+		now:        cfg.Now,
+		checkpoint: cfg.Checkpoint,
 	}, nil
 }
 
@@ -96,7 +117,7 @@ func (s *sender) send(ctx context.Context, d Delivery) Attempt {
 func newAttempt(d Delivery, at time.Time) Attempt {
 	return Attempt{
 		DeliveryID: d.ID, EndpointID: d.EndpointID, MessageID: d.MessageID,
-		Number: max(d.Attempt, 1), Manual: d.Manual, StartedAt: at,
+		Number: max(d.Attempt, 1), Request: d.Request, StartedAt: at,
 	}
 }
 
@@ -115,14 +136,21 @@ func (s *sender) exchange(ctx context.Context, d Delivery, a *Attempt, p *progre
 		return
 	}
 	h := req.Header
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", mediaType(d.Body))
 	h.Set("Accept-Encoding", "identity")
 	h.Set("User-Agent", s.userAgent)
 	h.Set(standardwebhooks.HeaderWebhookID, d.MessageID)
 	h.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(a.StartedAt.Unix(), 10))
 	h.Set(standardwebhooks.HeaderWebhookSignature, signature)
-	if d.Manual {
+	if note := s.checkpoint(limited); len(note) > 0 {
+		h.Set(checkpointHeader, base64.StdEncoding.EncodeToString(note))
+	}
+	if d.Request != "" && d.Type != TypePing {
 		h.Set(redeliveryHeader, "manual")
+	}
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(h)) // nothing without a span
+	if s.endpoint.Bearer.Key != "" {
+		h.Set("Authorization", "Bearer "+s.endpoint.Bearer.Key)
 	}
 
 	// RoundTrip, not Client.Do: it cannot follow a redirect, and its errors do

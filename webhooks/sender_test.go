@@ -4,10 +4,16 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
 	"errors"
 	"io"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -25,11 +31,12 @@ func TestSendOnTheWire(t *testing.T) {
 	e := loopback("legal", r.URL+"/in?team=nlp")
 	e.Secrets = append(e.Secrets, Secret{Key: otherSecret, ExpiresAt: time.Now().Add(time.Hour)})
 	d := message("legal")
-	d.Attempt, d.Manual = 3, true
+	d.Attempt, d.Request = 3, "req-1"
 	at := time.Now()
-	a := newTestSender(t, e, Config{Now: func() time.Time { return at }}).send(t.Context(), d)
+	a := newTestSender(t, e, Config{Now: func() time.Time { return at },
+		Checkpoint: func(context.Context) []byte { return []byte("log\n7\nroot\n\n— log sig\n") }}).send(t.Context(), d)
 
-	if !a.Delivered() || a.Status != 200 || a.Class != "" || a.Number != 3 || !a.Manual || a.Answer != `thanks\n` || a.Truncated {
+	if !a.Delivered() || a.Status != 200 || a.Class != "" || a.Number != 3 || a.Request != "req-1" || a.Answer != `thanks\n` || a.Truncated {
 		t.Errorf("attempt: %+v", a)
 	}
 	u, err := url.Parse(r.URL)
@@ -56,6 +63,7 @@ func TestSendOnTheWire(t *testing.T) {
 		"accept-encoding":   "identity",
 		"user-agent":        DefaultUserAgent,
 		"weir-redelivery":   "manual",
+		"weir-checkpoint":   base64.StdEncoding.EncodeToString([]byte("log\n7\nroot\n\n— log sig\n")),
 	} {
 		if h := got[0].header.Get(name); h != want {
 			t.Errorf("%s: %q, want %q", name, h, want)
@@ -187,6 +195,59 @@ func TestSendNoConnection(t *testing.T) {
 	}
 }
 
+// A receiver that knows its callers: by certificate, and by a bearer token.
+func TestSendIdentity(t *testing.T) {
+	t.Parallel()
+	ours := selfSigned(t)
+	known := x509.NewCertPool()
+	known.AddCert(ours.Leaf)
+	got := make(chan string, 10)
+	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("Authorization") + " " + r.TLS.PeerCertificates[0].Subject.CommonName
+	}))
+	secure.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: known}
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	theirs := x509.NewCertPool()
+	theirs.AddCert(secure.Certificate())
+
+	e := loopback("legal", secure.URL)
+	e.RootCAs, e.Certificate, e.Bearer = theirs, &ours, Secret{Key: "t0ken"}
+	if a := newTestSender(t, e, Config{}).send(t.Context(), message("legal")); !a.Delivered() {
+		t.Fatalf("class %q (%s)", a.Class, a.Detail)
+	}
+	if s := <-got; s != "Bearer t0ken weir" {
+		t.Errorf("the receiver saw %q", s)
+	}
+	e.Certificate = nil
+	if a := newTestSender(t, e, Config{}).send(t.Context(), message("legal")); a.Delivered() {
+		t.Error("delivered without a certificate")
+	}
+	if len(got) != 0 {
+		t.Error("the receiver took a caller without a certificate")
+	}
+}
+
+func selfSigned(t *testing.T) tls.Certificate {
+	t.Helper()
+	pub, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "weir"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, pub, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
 func TestSendRefusesToSign(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, status(200))
@@ -227,7 +288,7 @@ func TestRetryAfter(t *testing.T) {
 			cfg := Config{Now: func() time.Time { return now }, Jitter: fixed(0.5), Schedule: Schedule{0, base}}
 			d := newTestDispatcher(t, newOutbox(), cfg, loopback("legal", r.URL))
 			a := d.lanes["legal"].send(t.Context(), message("legal"))
-			o := (&run{Dispatcher: d}).outcome(a)
+			o := (&run{Dispatcher: d}).outcome(message("legal"), a)
 			if o.State != StateRetry || o.RetryIn != tt.want {
 				t.Errorf("outcome %+v, want a retry in %v", o, tt.want)
 			}

@@ -1,6 +1,9 @@
 package webhooks
 
 import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -70,5 +73,87 @@ func TestSignRefusals(t *testing.T) {
 	}
 	if sig, err := expired.sign("msg_1", now, nil); err == nil {
 		t.Errorf("signed with an expired secret: %s", sig)
+	}
+}
+
+// The example of the Standard Webhooks specification, which was signed by
+// another implementation with this key.
+func TestSignV1aVector(t *testing.T) {
+	t.Parallel()
+	const key = "whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dRqSKJp4AJ6p9lMicMFs6Kvg=="
+	keys, err := newSigner([]Secret{{Key: key}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := keys.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
+	const want = "v1a,hnO3f9T8Ytu9HwrXslvumlUpqtNVqkhqw/enGzPCXe5BdqzCInXqYXFymVJaA7AZdpXwVLPo3mNl8EM+m7TBAg=="
+	if err != nil || got != want {
+		t.Errorf("got %s, %v; want %s", got, err, want)
+	}
+}
+
+// What is made here is taken here, and the public half verifies.
+func TestNewSecrets(t *testing.T) {
+	t.Parallel()
+	private, public, err := NewKeyPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := newSigner([]Secret{{Key: NewSecret()}, {Key: private}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, body := time.Now(), []byte(`{"a":1}`)
+	header, err := keys.sign("msg_1", now, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v1, v1a, ok := strings.Cut(header, " ")
+	if !ok || !strings.HasPrefix(v1, "v1,") || !strings.HasPrefix(v1a, "v1a,") {
+		t.Fatalf("signatures %q, want a v1 and a v1a", header)
+	}
+	pub, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(public, "whpk_"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sig, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(v1a, "v1a,"))
+	if err != nil || !ed25519.Verify(pub, fmt.Appendf(nil, "msg_1.%d.%s", now.Unix(), body), sig) {
+		t.Errorf("v1a does not verify with the public key (%v)", err)
+	}
+	if one, two := NewSecret(), NewSecret(); one == two {
+		t.Error("two secrets are the same")
+	}
+}
+
+func TestSecretForms(t *testing.T) {
+	t.Parallel()
+	private, public, err := NewKeyPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(private, "whsk_"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := base64.StdEncoding.EncodeToString
+	other := append([]byte(nil), raw...)
+	other[40]++
+	for name, tt := range map[string]struct{ key, want string }{
+		"private":             {private, ""},
+		"public":              {public, "public key"},
+		"only the seed":       {"whsk_" + encode(raw[:32]), "not an ed25519 key"},
+		"halves do not match": {"whsk_" + encode(other), "not an ed25519 key"},
+		"empty":               {"whsk_", "not an ed25519 key"},
+		"HMAC secret as whsk": {"whsk_" + strings.TrimPrefix(testSecret, "whsec_"), "not an ed25519 key"},
+		"not base64":          {"whsk_s3cr3t!", "not standard base64"},
+		"neither":             {"s3cr3t", `"whsec_" or "whsk_"`},
+	} {
+		_, err := parseSecret(tt.key)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+	if err := checkSecrets([]Secret{{Key: private}}); err == nil {
+		t.Error("an endpoint without a lasting whsec_ passes: a receiver that knows v1 only could verify nothing")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // These tests run in a bubble of fake time, so no socket may be involved: the
@@ -363,12 +365,45 @@ type slowOutbox struct {
 	delay time.Duration
 }
 
-func (o *slowOutbox) Claim(ctx context.Context, limit int, lease time.Duration, skip []string) ([]Delivery, error) {
-	ds, err := o.memoryOutbox.Claim(ctx, limit, lease, skip)
+func (o *slowOutbox) Claim(ctx context.Context, limit int, lease time.Duration, endpoints []string) ([]Delivery, error) {
+	ds, err := o.memoryOutbox.Claim(ctx, limit, lease, endpoints)
 	select {
 	case <-time.After(o.delay):
 		return ds, err
 	case <-ctx.Done():
 		return nil, ctx.Err() // committed, but the answer is lost
 	}
+}
+
+// A process says which endpoints it has for as long as it runs.
+func TestTimingDeclares(t *testing.T) {
+	t.Parallel()
+	o := newOutbox()
+	scripted(t, o, Config{}, &script{play: ok}, []string{"legal", "lead"}, func(d *Dispatcher, stop func()) {
+		if err := d.Declare(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		pass(5*DeclareEvery + time.Second)
+		stop()
+		want := []Declared{{ID: "legal", Host: "127.0.0.1:1", Format: FormatStandard}, {ID: "lead", Host: "127.0.0.1:1", Format: FormatStandard}}
+		if len(o.declared) != 6 || !cmp.Equal(want, o.declared[5]) {
+			t.Errorf("declared %d times, last %+v; want 6 times %+v", len(o.declared), o.declared[len(o.declared)-1], want)
+		}
+	})
+}
+
+// A person's request begins the schedule anew; a ping has one attempt.
+func TestTimingRounds(t *testing.T) {
+	t.Parallel()
+	ds := pending("legal", 2)
+	ds[0].Attempt, ds[0].RoundStart = 7, 7
+	ds[1].Type = TypePing
+	o := newOutbox(ds...)
+	s := &script{play: fail}
+	scripted(t, o, Config{Schedule: Schedule{0, time.Second, time.Second}}, s, []string{"legal"}, func(*Dispatcher, func()) {
+		pass(time.Minute)
+		if o.rows[0].state != "dead" || o.rows[0].Attempt != 10 || o.rows[1].state != "dead" || o.rows[1].Attempt != 1 {
+			t.Errorf("%s after attempt %d, ping %s after %d; want dead after 10, dead after 1", o.rows[0].state, o.rows[0].Attempt, o.rows[1].state, o.rows[1].Attempt)
+		}
+	})
 }
