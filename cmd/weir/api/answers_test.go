@@ -40,11 +40,11 @@ func TestCodes(t *testing.T) {
 			then: func(w *world, s answer) { vote(w, "chi", s, "block") }},
 		{name: "overdue", spec: spec("r", personal), submit: 202, gate: 409, status: "expired", resubmit: 409,
 			then: func(w *world, _ answer) {
-				w.exec(`update review set opened_at = now() - interval '2 hours', due_at = now() - interval '1 hour'`)
+				w.exec(`update review set opened_at = now() - interval '2 hours', due_at = now() - interval '1 hour', expires_at = now() - interval '1 hour'`)
 			}},
 		{name: "overdue and swept", spec: spec("r", personal), submit: 202, gate: 409, status: "expired", resubmit: 409,
 			then: func(w *world, _ answer) {
-				w.exec(`update review set opened_at = now() - interval '2 hours', due_at = now() - interval '1 hour'`)
+				w.exec(`update review set opened_at = now() - interval '2 hours', due_at = now() - interval '1 hour', expires_at = now() - interval '1 hour'`)
 				if _, err := w.gate.Desk.Expire(w.Context()); err != nil {
 					w.Error(err)
 				}
@@ -108,8 +108,10 @@ func TestGateOfAReplayedKeyIsTheGateOfNow(t *testing.T) {
 		t.Fatalf("status %d: %s", s.status, s.body)
 	}
 	// The same bytes were screened again later, by stricter packs.
-	w.exec(`insert into screening select gen_random_uuid(), project, spec_sha256, canonical_sha256, run_ref, team, submitter, owner, on_behalf_of, as_of,
-		engine, 'block', decision, packs_sha256, findings_sha256, 'blocked', 'packs', null, null, created_at + interval '1 second', changed_at from screening`)
+	w.exec(`insert into screening (id, project, spec_sha256, canonical_sha256, run_ref, team, submitter, owner, on_behalf_of, as_of,
+			engine, outcome, decision_sha256, packs_sha256, findings_sha256, status, decided_by, created_at)
+		select gen_random_uuid(), project, spec_sha256, canonical_sha256, run_ref, team, submitter, owner, on_behalf_of, as_of,
+			engine, 'block', decision_sha256, packs_sha256, findings_sha256, 'blocked', 'packs', created_at + interval '1 second' from screening`)
 	check := w.do("POST", "/v1/gate/check", "bo", spec("r"))
 	replay := w.do("POST", "/v1/screenings?gate=true", "bo", spec("r"), header("Idempotency-Key", "k"))
 	if check.status != 403 || replay.status != 403 {
@@ -168,6 +170,48 @@ func TestDryRunStoresNothing(t *testing.T) {
 		t.Errorf("dry_run with gate: status %d: %s", a.status, a.body)
 	}
 	w.nothingStored("after dry runs")
+}
+
+// What would change each finding is told to whoever asks, and stored nowhere.
+func TestExplained(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	raw := spec("r", personal)
+	flips := func(why string, a answer) {
+		t.Helper()
+		list, _ := a.get("explanation", "flips").([]any)
+		for _, f := range list {
+			f := f.(map[string]any)
+			if changes, _ := f["changes"].([]any); f["term"] == "ethics:personal_data_inside" && len(changes) == 1 {
+				c := changes[0].(map[string]any)
+				if c["do"] == "replace" && c["fact"] == "tag.personal_data" && c["from"] == "present" {
+					return
+				}
+			}
+		}
+		t.Errorf("%s: status %d: %s", why, a.status, a.body)
+	}
+	flips("dry run", w.do("POST", "/v1/screenings?dry_run=true&explain=true", "bo", raw))
+	w.nothingStored("after a dry run")
+	a := w.do("POST", "/v1/screenings?explain=true", "bo", raw)
+	flips("submit", a)
+	path := "/v1/screenings/" + a.text("id")
+	flips("read", w.do("GET", path+"?explain=true", "bo", nil))
+	if a := w.do("GET", path, "bo", nil); a.status != 200 || a.get("explanation") != nil || strings.Contains(string(a.body), "flips") {
+		t.Errorf("not asked for: %s", a.body)
+	}
+	for _, bad := range []answer{w.do("GET", path+"?explain=true&wait=1s", "bo", nil), w.do("GET", path+"?explain=yes", "bo", nil),
+		w.do("POST", "/v1/screenings?explain=true&gate=true", "bo", raw)} {
+		if bad.status/100 != 4 {
+			t.Errorf("status %d: %s", bad.status, bad.body)
+		}
+	}
+	// Kept with other packs: nothing is said rather than something that may be wrong.
+	w.exec(`ALTER TABLE screening DISABLE TRIGGER USER`)
+	w.exec(`UPDATE screening SET as_of = as_of - 1`)
+	if a := w.do("GET", path+"?explain=true", "bo", nil); a.status != 200 || a.text("explanation", "unavailable") == "" || a.get("explanation", "flips") != nil {
+		t.Errorf("another decision: status %d: %s", a.status, a.body)
+	}
 }
 
 // A parameter that would be overlooked is refused: "?gat=true" must not turn

@@ -124,12 +124,22 @@ func (s *Server) correct(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	return correctionReply(c, kept, existing)
+}
+
+func correctionReply(c echo.Context, kept *review.Correction, existing bool) error {
 	w := correctionJSON(kept)
 	c.Response().Header().Set("Location", "/v1/corrections/"+w.ID)
 	if existing {
 		return reply(c, http.StatusOK, w)
 	}
 	return reply(c, http.StatusCreated, w)
+}
+
+// correctionList is a page of them.
+type correctionList struct {
+	Corrections []wireCorrection `json:"corrections"`
+	Next        string           `json:"next,omitzero"`
 }
 
 func (s *Server) listCorrections(c echo.Context) error {
@@ -152,10 +162,7 @@ func (s *Server) listCorrections(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out := struct {
-		Corrections []wireCorrection `json:"corrections"`
-		Next        string           `json:"next,omitzero"`
-	}{Corrections: make([]wireCorrection, len(list))}
+	out := correctionList{Corrections: make([]wireCorrection, len(list))}
 	for i, k := range list {
 		out.Corrections[i] = correctionJSON(k)
 	}

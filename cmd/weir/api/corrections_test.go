@@ -7,7 +7,7 @@ import (
 
 	"weir/cmd/weir/api"
 	"weir/review"
-	"weir/screening"
+	"weir/review/reviewtest"
 )
 
 // curates sends the request with a key that may also curate.
@@ -131,19 +131,7 @@ func TestHedgeTravelsWithTheAdmission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(_ *api.Config, g *api.Gate) {
 		s := g.Desk.Setup()
-		reg := screening.NewRegistry()
-		packs := []*screening.Pack{}
-		for _, text := range []string{floorYAML, pledgeYAML, hedgingYAML} {
-			p, err := screening.LoadPack("test", []byte(text), reg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			packs = append(packs, p)
-		}
-		v, err := screening.NewVocabulary(reg, screening.VocabularyConfig{}, packs...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := reviewtest.Vocabulary(t, reviewtest.Floor, pledgeYAML, hedgingYAML)
 		desk, err := review.NewDesk(g.Keys.(review.Store), review.Setup{Vocabulary: v, People: s.People, Policies: s.Policies}, review.Config{})
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,12 @@
 package api
 
-import "github.com/labstack/echo/v4"
+import (
+	"reflect"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/cmd/weir/openapi"
+)
 
 // Registered gives what the router really has, for tests that walk it.
 func (s *Server) Registered() []*echo.Route { return s.echo.Routes() }
@@ -17,3 +23,27 @@ func (s *Server) Table() map[string][]string {
 	}
 	return table
 }
+
+// Queries gives the query parameters of every route, under its name in the document.
+func (s *Server) Queries() map[string][]string {
+	queries := map[string][]string{}
+	for _, r := range s.routes() {
+		queries[r.method+" "+pathTemplate(r.path)] = r.query
+	}
+	return queries
+}
+
+// KnownTypes are the types with a closed list, and their schemas.
+func KnownTypes() map[reflect.Type]openapi.Schema { return wireTypes().Known }
+
+// ProblemNames lists every type of problem that there is.
+func ProblemNames() []string {
+	names := make([]string, len(problemNames))
+	for i, p := range problemNames {
+		names[i] = p.name
+	}
+	return names
+}
+
+// Subjects are those of an admission of a spec.
+var Subjects = subjects

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -17,28 +18,10 @@ import (
 
 	"weir/cmd/weir/api"
 	"weir/review"
-	"weir/screening"
+	"weir/review/reviewtest"
 	"weir/store"
 	"weir/store/storetest"
 )
-
-const floorYAML = `
-schema: weir/pack/v1
-id: safety_floor
-version: "1"
-layer: safety
-title: Floor for tests
-description: One term.
-terms:
-  - id: sexualised_minors
-    title: Sexualised minors
-    description: Both in one input.
-    severity: critical
-    over: [dataset]
-    violated_if: {all: [{tag: {minors: present}}, {tag: {sexual_content: present}}]}
-    response: block
-    remedy: Take the data out.
-`
 
 const pledgeYAML = `
 schema: weir/pack/v1
@@ -95,8 +78,13 @@ type world struct {
 // newWorld serves an open gate; change may alter the config and the gate first.
 func newWorld(t *testing.T, change ...func(*api.Config, *api.Gate)) *world {
 	t.Helper()
+	return newWorldOn(t, store.Config{}, change...)
+}
+
+func newWorldOn(t *testing.T, kept store.Config, change ...func(*api.Config, *api.Gate)) *world {
+	t.Helper()
 	dsn := storetest.DSN(t)
-	st, err := store.Open(t.Context(), dsn, store.Config{})
+	st, err := store.Open(t.Context(), dsn, kept)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +100,7 @@ func newWorld(t *testing.T, change ...func(*api.Config, *api.Gate)) *world {
 	}
 	w := &world{T: t, store: st, pool: pool, log: &logLines{}, keys: map[string]string{}, client: &http.Client{Timeout: time.Minute}}
 	cfg := api.Config{Log: slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: api.NewMetrics()}
-	w.gate = api.Gate{Desk: desk, Keys: st, Ready: func(context.Context) []string { return nil }}
+	w.gate = api.Gate{Desk: desk, Keys: st, Record: st, Deliveries: st, Ready: func(context.Context) []string { return nil }}
 	for _, c := range change {
 		c(&cfg, &w.gate)
 	}
@@ -128,28 +116,7 @@ func newWorld(t *testing.T, change ...func(*api.Config, *api.Gate)) *world {
 
 func setup(t testing.TB) review.Setup {
 	t.Helper()
-	reg := screening.NewRegistry()
-	var packs []*screening.Pack
-	for _, text := range []string{floorYAML, pledgeYAML} {
-		p, err := screening.LoadPack("test", []byte(text), reg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		packs = append(packs, p)
-	}
-	v, err := screening.NewVocabulary(reg, screening.VocabularyConfig{}, packs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	people, err := review.LoadPeople("people.yaml", []byte(peopleYAML))
-	if err != nil {
-		t.Fatal(err)
-	}
-	policies, err := review.LoadPolicies("policies.yaml", []byte(policiesYAML), people)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return review.Setup{Vocabulary: v, People: people, Policies: policies}
+	return reviewtest.Setup(t, peopleYAML, policiesYAML, reviewtest.Floor, pledgeYAML)
 }
 
 // spec is a spec in JSON that is admitted; each change is "old → new" in its text.
@@ -231,7 +198,11 @@ func (w *world) try(method, path, who string, body []byte, options ...option) (a
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, resp.Header, data}, err
+	a := answer{resp.StatusCode, resp.Header, data}
+	if err == nil {
+		checkDescribed(w, described(), method, path, a)
+	}
+	return a, err
 }
 
 // key gives a token of the subject with the scopes, making it when needed.
@@ -255,7 +226,7 @@ func newKey(t testing.TB, st *store.Store, k store.NewKey) (token string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.ID, k.SecretSHA256, k.Project = key.ID, key.SecretSHA256, "default"
+	k.ID, k.SecretSHA256, k.Project = key.ID, key.SecretSHA256, cmp.Or(k.Project, "default")
 	if err := st.CreateKey(t.Context(), k); err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +235,11 @@ func newKey(t testing.TB, st *store.Store, k store.NewKey) (token string) {
 
 func (w *world) count(table string) (n int) {
 	w.Helper()
-	if err := w.pool.QueryRow(w.Context(), `select count(*) from `+table).Scan(&n); err != nil {
+	where := ""
+	if table == "audit_event" {
+		where = ` where screening_id is not null` // keys and the log have events of their own
+	}
+	if err := w.pool.QueryRow(w.Context(), `select count(*) from `+table+where).Scan(&n); err != nil {
 		w.Fatal(err)
 	}
 	return n

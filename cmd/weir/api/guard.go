@@ -33,8 +33,7 @@ const (
 // route for: a 404 of a gate that starts must not be taken for its answer.
 func (s *Server) whenOpen(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		switch c.Path() {
-		case "/livez", "/readyz", "/metrics": // they say themselves how it is
+		if isProbe(c.Path()) { // they say themselves how it is
 			return next(c)
 		}
 		if s.gate.Load() == nil || s.isStopping() {
@@ -60,13 +59,16 @@ func (s *Server) guard(r route) echo.MiddlewareFunc {
 			defer slot.free()
 			ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.Timeout)
 			defer cancel()
-			p, err := authenticate(ctx, g.Keys, c.Request())
+			p, err := authenticate(ctx, g, c.Request())
 			if err != nil {
 				return err
 			}
 			c.Set(gateKey, g)
 			c.Set(principalKey, p)
 			c.Set(slotKey, slot)
+			if !s.pace.allows(g.Desk.Setup().People, p) {
+				return errTooFast
+			}
 			if !slices.ContainsFunc(r.scopes, p.May) {
 				return review.ErrNotAllowed
 			}
@@ -131,20 +133,29 @@ func checkQuery(raw string, known []string) error {
 	return nil
 }
 
-func authenticate(ctx context.Context, keys Keys, r *http.Request) (review.Principal, error) {
+// authenticate gives who sent a request: by a key of ours, or by a token of an
+// issuer that is declared.
+func authenticate(ctx context.Context, g *Gate, r *http.Request) (review.Principal, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
 		return review.Principal{}, errNoKey
 	}
-	key, err := review.ParseAPIKey(strings.TrimSpace(token))
+	token = strings.TrimSpace(token)
+	if g.Tokens != nil && !review.IsAPIKey(token) {
+		return g.Tokens.Authenticate(ctx, token)
+	}
+	key, err := review.ParseAPIKey(token)
 	if err != nil {
 		return review.Principal{}, err
 	}
-	return keys.Authenticate(ctx, key.ID, key.SecretSHA256)
+	return g.Keys.Authenticate(ctx, key.ID, key.SecretSHA256)
 }
 
 func gateOf(c echo.Context) *Gate                 { return c.Get(gateKey).(*Gate) }
 func principalOf(c echo.Context) review.Principal { return c.Get(principalKey).(review.Principal) }
+
+// isProbe reports whether a route is asked again and again by machines that watch.
+func isProbe(path string) bool { return path == "/livez" || path == "/readyz" || path == "/metrics" }
 
 // observe gives every request an id, turns panics into errors, and writes one
 // log event and the metrics when it is done.
@@ -153,6 +164,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		start, id := time.Now(), rand.Text()
 		c.Response().Header().Set(requestIDHeader, id)
 		c.Response().Header().Set("X-Content-Type-Options", "nosniff")
+		span := s.follow(c, id)
 		defer func() {
 			if r := recover(); r != nil {
 				if r == http.ErrAbortHandler { //nolint:errorlint // a sentinel that is compared, as net/http does
@@ -163,34 +175,41 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			if err != nil {
 				s.writeError(err, c)
 			}
-			s.finish(c, id, start, err)
+			s.finish(c, start, err)
+			endSpan(span, c)
 			err = nil // written above
 		}()
 		return next(c)
 	}
 }
 
-func (s *Server) finish(c echo.Context, id string, start time.Time, err error) {
-	status, took := c.Response().Status, time.Since(start)
-	path := c.Path()
-	if path == "" {
-		path = "unknown"
-	}
-	method := c.Request().Method
+// routeOf is the pattern that a request came in by.
+func routeOf(c echo.Context) string { return cmp.Or(c.Path(), "unknown") }
+
+// knownMethod: clients choose methods, and the labels of a metric must stay few.
+func knownMethod(method string) string {
 	if method != http.MethodGet && method != http.MethodPost {
-		method = "other" // clients choose methods; the metric's labels must stay few
+		return "other"
 	}
-	s.cfg.Metrics.request(method, path, status, took)
+	return method
+}
+
+func (s *Server) finish(c echo.Context, start time.Time, err error) {
+	status, took := c.Response().Status, time.Since(start)
+	path := routeOf(c)
+	s.cfg.Metrics.request(knownMethod(c.Request().Method), path, status, took)
 	attrs := []slog.Attr{
 		slog.String("method", c.Request().Method), slog.String("route", path), slog.Int("status", status),
-		slog.Duration("took", took), slog.String("request_id", id), slog.String("client", c.RealIP()),
+		slog.Duration("took", took), slog.String("client", c.RealIP()),
 	}
 	if p, ok := c.Get(principalKey).(review.Principal); ok {
 		attrs = append(attrs, slog.String("principal", p.Subject), slog.String("project", p.Project))
 	}
 	level := slog.LevelInfo
 	switch {
-	case path == "/livez" || path == "/readyz" || path == "/metrics":
+	case status == http.StatusUnauthorized && err != nil: // the caller is not told more than that
+		attrs = append(attrs, slog.String("error", err.Error()))
+	case isProbe(path):
 		level = slog.LevelDebug
 	case status >= 500 && err != nil:
 		attrs = append(attrs, slog.String("error", err.Error()))

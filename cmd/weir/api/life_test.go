@@ -301,7 +301,7 @@ func (h hooked) Authenticate(ctx context.Context, id string, secret screening.Di
 // and a poll outlives the connection's limit for reading.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *api.Config, _ *api.Gate) { c.Timeout = 200 * time.Millisecond })
+	w := newWorld(t, func(c *api.Config, _ *api.Gate) { c.Timeout = 2 * time.Second })
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	if err != nil {
 		t.Fatal(err)

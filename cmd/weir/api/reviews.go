@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -8,6 +9,12 @@ import (
 	"weir/review"
 	"weir/screening"
 )
+
+// reviewList is a page of them.
+type reviewList struct {
+	Reviews []wireReview `json:"reviews"`
+	Next    string       `json:"next,omitzero"`
+}
 
 func (s *Server) listReviews(c echo.Context) error {
 	limit, after, err := page(c)
@@ -22,10 +29,7 @@ func (s *Server) listReviews(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out := struct {
-		Reviews []wireReview `json:"reviews"`
-		Next    string       `json:"next,omitzero"`
-	}{Reviews: make([]wireReview, len(list))}
+	out := reviewList{Reviews: make([]wireReview, len(list))}
 	for i, r := range list {
 		out.Reviews[i] = reviewJSON(r, false)
 	}
@@ -58,6 +62,7 @@ type voteBody struct {
 	Vote            string              `json:"vote" validate:"oneof=admit block"`
 	Reason          string              `json:"reason" validate:"required,max=10000"`
 	Terms           []string            `json:"terms" validate:"max=500"`
+	Facts           []review.Fact       `json:"facts" validate:"max=50"`
 }
 
 func (s *Server) vote(c echo.Context) error {
@@ -71,9 +76,102 @@ func (s *Server) vote(c echo.Context) error {
 	}
 	r, err := gateOf(c).Desk.Vote(c.Request().Context(), principalOf(c), id, review.VoteRequest{
 		ExpectedVersion: body.ExpectedVersion, SpecSHA256: body.SpecSHA256, Choice: review.Choice(body.Vote),
-		Reason: body.Reason, Terms: body.Terms})
+		Reason: body.Reason, Terms: body.Terms, Facts: body.Facts})
 	if err != nil {
 		return err
 	}
 	return reply(c, http.StatusOK, reviewJSON(r, false))
+}
+
+type versionBody struct {
+	ExpectedVersion int `json:"expected_version" validate:"min=0"`
+}
+
+// claiming is claim and release.
+func (s *Server) claiming(do func(*review.Desk, context.Context, review.Principal, string, int) (*review.Review, error)) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id, err := pathID(c)
+		if err != nil {
+			return err
+		}
+		var body versionBody
+		if err := s.decodeIfAny(c, "claim", &body); err != nil {
+			return err
+		}
+		r, err := do(gateOf(c).Desk, c.Request().Context(), principalOf(c), id, body.ExpectedVersion)
+		if err != nil {
+			return err
+		}
+		return reply(c, http.StatusOK, reviewJSON(r, false))
+	}
+}
+
+type askBody struct {
+	ExpectedVersion int    `json:"expected_version" validate:"min=0"`
+	Note            string `json:"note" validate:"required,max=10000"`
+}
+
+func (s *Server) ask(c echo.Context) error {
+	id, err := pathID(c)
+	if err != nil {
+		return err
+	}
+	var body askBody
+	if err := s.decode(c, "question", &body); err != nil {
+		return err
+	}
+	r, err := gateOf(c).Desk.Ask(c.Request().Context(), principalOf(c), id, body.ExpectedVersion, body.Note)
+	if err != nil {
+		return err
+	}
+	return reply(c, http.StatusOK, reviewJSON(r, false))
+}
+
+type commentBody struct {
+	ExpectedVersion int    `json:"expected_version" validate:"min=0"`
+	Text            string `json:"text" validate:"required,max=10000"`
+}
+
+func (s *Server) comment(c echo.Context) error {
+	id, err := pathID(c)
+	if err != nil {
+		return err
+	}
+	var body commentBody
+	if err := s.decode(c, "comment", &body); err != nil {
+		return err
+	}
+	r, err := gateOf(c).Desk.Comment(c.Request().Context(), principalOf(c), id, body.ExpectedVersion, body.Text)
+	if err != nil {
+		return err
+	}
+	return reply(c, http.StatusCreated, reviewJSON(r, false))
+}
+
+type reviewCorrectionBody struct {
+	CorrectionText string              `json:"correction_text"` // an empty one is for the gate to reject
+	Expects        *review.Expectation `json:"expects"`
+	Identity       *identityBody       `json:"identity"`
+}
+
+// correctReview sends a correction of the screening that a review is about.
+func (s *Server) correctReview(c echo.Context) error {
+	id, err := pathID(c)
+	if err != nil {
+		return err
+	}
+	var body reviewCorrectionBody
+	if err := s.decode(c, "correction", &body); err != nil {
+		return err
+	}
+	score, manifold, err := body.Identity.geometry()
+	if err != nil {
+		return err
+	}
+	kept, existing, err := gateOf(c).Desk.CorrectReview(c.Request().Context(), principalOf(c), id, review.CorrectionRequest{
+		Text: body.CorrectionText, Expects: body.Expects, Score: score, Manifold: manifold})
+	if err != nil {
+		return err
+	}
+	return correctionReply(c, kept, existing)
 }

@@ -3,9 +3,11 @@ package api
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -30,8 +32,15 @@ func (s *Server) submit(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if dryRun && gate {
+	explain, err := boolParam(c, "explain")
+	if err != nil {
+		return err
+	}
+	switch {
+	case dryRun && gate:
 		return errDryGate
+	case explain && gate:
+		return fmt.Errorf("%w: explain goes with the answer that is a screening, and gate=true gives the gate's", errBadParam)
 	}
 	key, err := idempotencyKey(c.Request())
 	if err != nil {
@@ -43,11 +52,11 @@ func (s *Server) submit(c echo.Context) error {
 	}
 	desk, p, ctx := gateOf(c).Desk, principalOf(c), c.Request().Context()
 	if dryRun {
-		d, err := desk.Preview(ctx, p, raw)
+		body, err := preview(ctx, desk, p, raw, explain)
 		if err != nil {
 			return err
 		}
-		return reply(c, http.StatusOK, map[string]any{"dry_run": true, "decision": d})
+		return reply(c, http.StatusOK, body)
 	}
 	sc, existing, err := desk.Submit(ctx, p, raw, key)
 	if err != nil {
@@ -64,15 +73,66 @@ func (s *Server) submit(c echo.Context) error {
 		}
 		return gateReply(c, answer)
 	}
-	status := http.StatusCreated
+	status := submittedStatus(sc, existing)
+	if status == http.StatusAccepted {
+		c.Response().Header().Set("Retry-After", strconv.Itoa(pendingRetry))
+	}
+	return replyScreening(c, status, sc, explain)
+}
+
+// submittedStatus is 202 while people decide, 200 when an earlier screening
+// answers, else 201.
+func submittedStatus(sc *review.Screening, existing bool) int {
 	switch {
 	case sc.Status == review.StatusPending:
-		status = http.StatusAccepted
-		c.Response().Header().Set("Retry-After", strconv.Itoa(pendingRetry))
+		return http.StatusAccepted
 	case existing:
-		status = http.StatusOK
+		return http.StatusOK
 	}
-	return reply(c, status, screeningJSON(sc, true))
+	return http.StatusCreated
+}
+
+// wirePreview is the decision of a dry run.
+type wirePreview struct {
+	DryRun      bool                `json:"dry_run"`
+	ReportUntil screening.Day       `json:"report_until,omitzero"`
+	Decision    *screening.Decision `json:"decision"`
+	Recall      *wireRecallRef      `json:"recall,omitzero"` // that a submission would be blocked by
+	Explanation *wireExplanation    `json:"explanation,omitzero"`
+}
+
+func preview(ctx context.Context, desk *review.Desk, p review.Principal, raw []byte, explain bool) (*wirePreview, error) {
+	d, recall, err := desk.Preview(ctx, p, raw)
+	if err != nil {
+		return nil, err
+	}
+	w := &wirePreview{DryRun: true, ReportUntil: desk.Setup().Policies.ReportUntil(p.Project, d.AsOf), Decision: d, Recall: recallRefJSON(recall)}
+	if explain {
+		x, err := desk.ExplainPreview(raw, d)
+		if err != nil {
+			return nil, err
+		}
+		w.Explanation = explanationJSON(x)
+	}
+	return w, nil
+}
+
+// replyScreening answers with a screening and its decision, and with what would
+// change it when that was asked for.
+func replyScreening(c echo.Context, status int, sc *review.Screening, explain bool) error {
+	w := standingJSON(gateOf(c).Desk, sc)
+	if explain {
+		x, err := gateOf(c).Desk.Explain(c.Request().Context(), principalOf(c), sc)
+		switch {
+		case errors.Is(err, review.ErrErased):
+			w.Explanation = &wireExplanation{Unavailable: "the bytes of the spec and its decisions were erased"}
+		case err != nil:
+			return err
+		default:
+			w.Explanation = explanationJSON(x)
+		}
+	}
+	return reply(c, status, w)
 }
 
 // pendingRetry is how long, in seconds, a client should wait before it asks
@@ -97,26 +157,31 @@ func idempotencyKey(r *http.Request) (*screening.Digest256, error) {
 	return &sum, nil
 }
 
+// statuses are all that a screening can have.
+var statuses = []review.Status{review.StatusAdmitted, review.StatusBlocked, review.StatusPending, review.StatusExpired, review.StatusSuperseded,
+	review.StatusWithdrawn, review.StatusRevoked}
+
+// screeningList is a page of them.
+type screeningList struct {
+	Screenings []wireScreening `json:"screenings"`
+	Next       string          `json:"next,omitzero"`
+}
+
 func (s *Server) listScreenings(c echo.Context) error {
 	limit, after, err := page(c)
 	if err != nil {
 		return err
 	}
 	status := review.Status(c.QueryParam("status"))
-	switch status {
-	case "", review.StatusAdmitted, review.StatusBlocked, review.StatusPending, review.StatusExpired, review.StatusSuperseded, review.StatusWithdrawn:
-	default:
-		return fmt.Errorf("%w: status must be admitted, blocked, pending, expired, superseded or withdrawn", errBadParam)
+	if status != "" && !slices.Contains(statuses, status) {
+		return fmt.Errorf("%w: status must be admitted, blocked, pending, expired, superseded, withdrawn or revoked", errBadParam)
 	}
 	list, err := gateOf(c).Desk.Screenings(c.Request().Context(), principalOf(c),
 		review.ListQuery{Status: status, RunRef: c.QueryParam("run_ref"), After: after, Limit: limit})
 	if err != nil {
 		return err
 	}
-	out := struct {
-		Screenings []wireScreening `json:"screenings"`
-		Next       string          `json:"next,omitzero"`
-	}{Screenings: make([]wireScreening, len(list))}
+	out := screeningList{Screenings: make([]wireScreening, len(list))}
 	for i, sc := range list {
 		out.Screenings[i] = screeningJSON(sc, false)
 	}
@@ -132,11 +197,18 @@ func (s *Server) getScreening(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	explain, err := boolParam(c, "explain")
+	if err != nil {
+		return err
+	}
 	var wait time.Duration
 	if text := c.QueryParam("wait"); text != "" {
 		if wait, err = time.ParseDuration(text); err != nil || wait < 0 || wait > maxWait {
 			return fmt.Errorf("%w: wait must be between 0s and %s", errBadParam, maxWait)
 		}
+	}
+	if explain && wait > 0 {
+		return fmt.Errorf("%w: explain is work and wait is sleep; ask for one after the other", errBadParam)
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), wait+s.cfg.Timeout)
 	defer cancel()
@@ -153,7 +225,7 @@ func (s *Server) getScreening(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return reply(c, http.StatusOK, screeningJSON(sc, true))
+	return replyScreening(c, http.StatusOK, sc, explain)
 }
 
 // getSpec gives the bytes as they were received, byte for byte.
@@ -209,31 +281,41 @@ func namedDigest(raw []byte) (sum screening.Digest256, is bool, err error) {
 	return *named.SpecSHA256, true, nil
 }
 
-// closedGate is the gate's answer when training may not start.
-type closedGate struct{ answer review.Answer }
-
-func (g *closedGate) Error() string { return "the gate is closed: " + string(g.answer.Status) }
-
-func (g *closedGate) problem() problem {
-	p := problem{Type: problemPrefix + "gate-" + string(g.answer.Status), Status: http.StatusConflict,
-		Screening: g.answer.Screening.ID, Gate: g.answer.Status}
-	switch g.answer.Status {
+// gateProblem is the gate's answer when training may not start.
+func gateProblem(a review.Answer) problem {
+	p := problem{Type: problemPrefix + "gate-" + string(a.Status), Status: http.StatusConflict,
+		Screening: a.Screening.ID, Gate: a.Status}
+	switch a.Status {
 	case review.StatusBlocked:
 		p.Status, p.Title = http.StatusForbidden, "These bytes are blocked"
 	case review.StatusPending:
-		p.Title, p.Detail = "These bytes wait for review", "Ask again with GET /v1/screenings/"+g.answer.Screening.ID+"?wait=30s"
+		p.Title, p.Detail = "These bytes wait for review", "Ask again with GET /v1/screenings/"+a.Screening.ID+"?wait=30s"
 	case review.StatusExpired:
 		p.Title, p.Detail = "The review or the admission of these bytes expired", "Submit them again for a new admission."
 	case review.StatusSuperseded:
-		p.Title, p.Detail = "Another spec took the place of these bytes", "Check the bytes of screening "+g.answer.Screening.SupersededBy
+		p.Title, p.Detail = "Another spec took the place of these bytes", "Check the bytes of screening "+a.Screening.SupersededBy
+	case review.StatusRevoked:
+		p.Title, p.Detail = "The admission of these bytes was revoked", "Data that they come from was recalled."
 	default:
 		p.Title = "These bytes are not admitted"
+	}
+	if p.Recall = recallRefJSON(a.Screening.Recall); p.Recall != nil && a.Screening.DecidedBy == "recall" {
+		p.Detail = "Data that they come from was recalled: " + a.Screening.Recall.Reason
+		if p.Recall.LiftedAt != nil {
+			p.Detail = "The recall that ended this is lifted. Submit them again."
+		}
+	}
+	if e := a.Screening.Erased; e != nil {
+		p.Erased = erasedJSON(e)
+		if a.Status == review.StatusAdmitted {
+			p.Type, p.Title, p.Detail = problemPrefix+"erased", "The bytes were erased", "Submit them again for a new admission."
+		}
 	}
 	return p
 }
 
-func (g *closedGate) retryAfter() int {
-	if g.answer.Status == review.StatusPending {
+func gateRetry(a review.Answer) int {
+	if a.Status == review.StatusPending {
 		return pendingRetry
 	}
 	return 0
@@ -249,10 +331,30 @@ type openGate struct {
 	Hedge         *screening.InjectedHedge `json:"hedge,omitzero"` // what the disclosure statement has to become
 }
 
-// gateReply is 200 for a live admission and nothing else.
+// reportedGate is the answer in report mode where the gate would be closed. It is
+// no admission, and says so.
+type reportedGate struct {
+	Gate        review.Status       `json:"gate"`
+	Would       screening.Outcome   `json:"would"`
+	ReportUntil screening.Day       `json:"report_until"`
+	Screening   string              `json:"screening"`
+	SpecSHA256  screening.Digest256 `json:"spec_sha256"`
+}
+
+// gateReply is 200 for a live admission, and in report mode for what the project
+// wants to hear of; for nothing else.
 func gateReply(c echo.Context, a review.Answer) error {
+	if a.Would != 0 {
+		would, err := a.Would.MarshalText()
+		if err != nil {
+			return err
+		}
+		c.Response().Header().Set("X-Weir-Would", string(would))
+		return reply(c, http.StatusOK, reportedGate{Gate: a.Status, Would: a.Would, ReportUntil: a.Until, Screening: a.Screening.ID,
+			SpecSHA256: a.Screening.SpecSHA256})
+	}
 	if !a.Open() || a.Screening.AdmittedUntil == nil {
-		return &closedGate{a}
+		return &review.ClosedError{Answer: a}
 	}
 	// A hedge travels with the admission, also with one that people granted.
 	var decision struct {
@@ -264,4 +366,47 @@ func gateReply(c echo.Context, a review.Answer) error {
 	return reply(c, http.StatusOK, openGate{Gate: a.Status, Screening: a.Screening.ID, SpecSHA256: a.Screening.SpecSHA256,
 		AdmittedUntil: *a.Screening.AdmittedUntil, Hedge: decision.Hedge,
 		SecondsLeft: int(math.Max(0, time.Until(*a.Screening.AdmittedUntil).Seconds()))})
+}
+
+type reasonBody struct {
+	Reason string `json:"reason" validate:"required,max=10000"`
+}
+
+// withReason does what the submitter's side asks for a screening, with its reason.
+func (s *Server) withReason(do func(*review.Desk, context.Context, review.Principal, string, string) (*review.Screening, error)) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id, err := pathID(c)
+		if err != nil {
+			return err
+		}
+		var body reasonBody
+		if err := s.decode(c, "request", &body); err != nil {
+			return err
+		}
+		sc, err := do(gateOf(c).Desk, c.Request().Context(), principalOf(c), id, body.Reason)
+		if err != nil {
+			return err
+		}
+		return reply(c, http.StatusOK, standingJSON(gateOf(c).Desk, sc))
+	}
+}
+
+type noteBody struct {
+	Note string `json:"note" validate:"required,max=10000"`
+}
+
+func (s *Server) answer(c echo.Context) error {
+	id, err := pathID(c)
+	if err != nil {
+		return err
+	}
+	var body noteBody
+	if err := s.decode(c, "answer", &body); err != nil {
+		return err
+	}
+	sc, err := gateOf(c).Desk.Answer(c.Request().Context(), principalOf(c), id, body.Note)
+	if err != nil {
+		return err
+	}
+	return reply(c, http.StatusOK, standingJSON(gateOf(c).Desk, sc))
 }

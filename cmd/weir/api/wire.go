@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,8 +41,42 @@ type wireScreening struct {
 	CreatedAt       time.Time           `json:"created_at"`
 	AdmittedUntil   *time.Time          `json:"admitted_until,omitzero"`
 	SupersededBy    string              `json:"superseded_by,omitzero"`
+	WaivedUntil     *time.Time          `json:"waived_until,omitzero"`   // waivers admit it until then
+	FloorViolated   bool                `json:"floor_violated,omitzero"` // final for these bytes
+	ReportUntil     screening.Day       `json:"report_until,omitzero"`   // the project only reported when this was decided
+	Would           screening.Outcome   `json:"would,omitzero"`          // it only reports now: the gate passes what it would stop
 	Review          *wireReviewRef      `json:"review,omitzero"`
 	Decision        jsontext.Value      `json:"decision,omitzero"`
+	Erased          *wireErased         `json:"erased,omitzero"` // the bytes of spec and decision are gone
+	Recall          *wireRecallRef      `json:"recall,omitzero"` // that it falls under, or that ended it
+	Explanation     *wireExplanation    `json:"explanation,omitzero"`
+}
+
+// wireErased says when, by whom and why.
+type wireErased struct {
+	At     time.Time `json:"at"`
+	Actor  string    `json:"actor"`
+	Reason string    `json:"reason"`
+}
+
+func erasedJSON(e *review.Erased) *wireErased {
+	if e == nil {
+		return nil
+	}
+	return &wireErased{e.At, e.Actor, e.Reason}
+}
+
+// wireExplanation stands beside a decision when it is asked for.
+type wireExplanation struct {
+	*screening.Explanation
+	Unavailable string `json:"unavailable,omitzero"`
+}
+
+func explanationJSON(x *screening.Explanation) *wireExplanation {
+	if x == nil {
+		return &wireExplanation{Unavailable: "the packs or the engine in use are not those that decided"}
+	}
+	return &wireExplanation{Explanation: x}
 }
 
 type wireReviewRef struct {
@@ -53,7 +88,9 @@ type wireReviewRef struct {
 func screeningJSON(s *review.Screening, withDecision bool) wireScreening {
 	w := wireScreening{ID: s.ID, Status: s.Status, Outcome: s.Outcome, DecidedBy: s.DecidedBy, RunRef: s.RunRef, Team: s.Team,
 		Submitter: s.Submitter, Owner: s.Owner, OnBehalfOf: s.OnBehalfOf, SpecSHA256: s.SpecSHA256, CanonicalSHA256: s.CanonicalSHA256,
-		AsOf: s.AsOf, Engine: s.Engine, CreatedAt: s.CreatedAt, AdmittedUntil: s.AdmittedUntil, SupersededBy: s.SupersededBy}
+		AsOf: s.AsOf, Engine: s.Engine, CreatedAt: s.CreatedAt, AdmittedUntil: s.AdmittedUntil, SupersededBy: s.SupersededBy,
+		WaivedUntil: s.WaivedUntil, FloorViolated: s.FloorViolated, ReportUntil: s.ReportUntil, Erased: erasedJSON(s.Erased),
+		Recall: recallRefJSON(s.Recall)}
 	if s.Review != nil {
 		w.Review = &wireReviewRef{s.Review.ID, s.Review.State, s.Review.DueAt}
 	}
@@ -63,25 +100,47 @@ func screeningJSON(s *review.Screening, withDecision bool) wireScreening {
 	return w
 }
 
+// standingJSON is a screening with what report mode makes of it now.
+func standingJSON(desk *review.Desk, s *review.Screening) wireScreening {
+	w := screeningJSON(s, true)
+	if a := desk.Standing(s); a.Would != 0 {
+		w.Would, w.ReportUntil = a.Would, a.Until
+	}
+	return w
+}
+
 // wireReview is a review as clients see it.
 type wireReview struct {
 	ID        string         `json:"id"`
+	Kind      review.Kind    `json:"kind"`
+	Origin    string         `json:"origin,omitzero"`
 	State     review.State   `json:"state"`
 	Outcome   review.Choice  `json:"outcome,omitzero"`
 	Version   int            `json:"version"`
 	OpenedAt  time.Time      `json:"opened_at"`
 	DueAt     time.Time      `json:"due_at"`
+	ExpiresAt *time.Time     `json:"expires_at,omitzero"`
 	ClosedAt  *time.Time     `json:"closed_at,omitzero"`
 	Panels    []wirePanel    `json:"panels"`
+	Notes     []wireNote     `json:"notes"`
+	Waived    []wireWaived   `json:"waived,omitempty"`
 	Screening *wireScreening `json:"screening,omitzero"`
 }
 
 type wirePanel struct {
-	Policy string     `json:"policy"`
-	Group  string     `json:"group"`
-	Quorum int        `json:"quorum"`
-	Terms  []string   `json:"terms"`
-	Votes  []wireVote `json:"votes"`
+	Panel        int        `json:"panel"`
+	Policy       string     `json:"policy"`
+	Group        string     `json:"group"`
+	Quorum       int        `json:"quorum"`
+	Terms        []string   `json:"terms"`
+	Begun        bool       `json:"begun"` // false: a later tier, whose turn has not come
+	DueAt        *time.Time `json:"due_at,omitzero"`
+	Then         string     `json:"then,omitzero"` // the policy that takes over when it is due
+	PassedAt     *time.Time `json:"passed_at,omitzero"`
+	AnsweredAt   *time.Time `json:"answered_at,omitzero"`
+	ClaimedBy    string     `json:"claimed_by,omitzero"`
+	ClaimedUntil *time.Time `json:"claimed_until,omitzero"`
+	Votes        []wireVote `json:"votes"`
 }
 
 type wireVote struct {
@@ -89,17 +148,44 @@ type wireVote struct {
 	Vote   review.Choice `json:"vote"`
 	Reason string        `json:"reason"`
 	Terms  []string      `json:"terms"`
+	Facts  []review.Fact `json:"facts,omitempty"`
 	CastAt time.Time     `json:"cast_at"`
+	Origin string        `json:"origin,omitzero"` // the review it was carried over from
+}
+
+type wireNote struct {
+	Kind   review.NoteKind `json:"kind"`
+	Person string          `json:"person"`
+	Text   string          `json:"text"`
+	At     time.Time       `json:"at"`
+}
+
+type wireWaived struct {
+	Term  string    `json:"term"`
+	Until time.Time `json:"until"`
 }
 
 func reviewJSON(r *review.Review, withDecision bool) wireReview {
-	w := wireReview{ID: r.ID, State: r.State, Outcome: r.Outcome, Version: r.Version, OpenedAt: r.OpenedAt, DueAt: r.DueAt,
-		ClosedAt: r.ClosedAt, Panels: make([]wirePanel, len(r.Panels))}
+	w := wireReview{ID: r.ID, Kind: r.Kind, Origin: r.Origin, State: r.State, Outcome: r.Outcome, Version: r.Version, OpenedAt: r.OpenedAt,
+		DueAt: r.DueAt, ExpiresAt: r.ExpiresAt, ClosedAt: r.ClosedAt, Panels: make([]wirePanel, len(r.Panels)), Notes: make([]wireNote, len(r.Notes))}
 	for i, p := range r.Panels {
-		w.Panels[i] = wirePanel{Policy: p.Policy, Group: p.Group, Quorum: p.Quorum, Terms: p.Terms, Votes: make([]wireVote, len(p.Votes))}
-		for j, v := range p.Votes {
-			w.Panels[i].Votes[j] = wireVote{v.Person, v.Choice, v.Reason, v.Terms, v.CastAt}
+		w.Panels[i] = wirePanel{Panel: p.Number, Policy: p.Policy, Group: p.Group, Quorum: p.Quorum, Terms: p.Terms, Begun: p.DueAt != nil,
+			DueAt: p.DueAt, PassedAt: p.PassedAt, AnsweredAt: p.AnsweredAt, ClaimedBy: p.ClaimedBy, ClaimedUntil: p.ClaimedUntil,
+			Votes: make([]wireVote, len(p.Votes))}
+		for _, next := range r.Panels {
+			if next.Number == p.Next {
+				w.Panels[i].Then = next.Policy
+			}
 		}
+		for j, v := range p.Votes {
+			w.Panels[i].Votes[j] = wireVote{v.Person, v.Choice, v.Reason, v.Terms, v.Facts, v.CastAt, v.Origin}
+		}
+	}
+	for i, n := range r.Notes {
+		w.Notes[i] = wireNote{n.Kind, n.Person, n.Text, n.At}
+	}
+	for _, f := range r.Waived {
+		w.Waived = append(w.Waived, wireWaived{f.Term, f.Until})
 	}
 	sc := screeningJSON(r.Screening, withDecision)
 	w.Screening = &sc
@@ -116,6 +202,9 @@ func reply(c echo.Context, status int, v any) error {
 	return c.Blob(status, echo.MIMEApplicationJSON, append(body, '\n'))
 }
 
+// bodyMedias are the media types of bodies that are one document.
+var bodyMedias = []string{echo.MIMEApplicationJSON, "application/yaml", "application/x-yaml", "text/yaml"}
+
 // readBody takes the raw bytes of a request: they are hashed and kept as they are.
 func (s *Server) readBody(c echo.Context) ([]byte, error) {
 	r := c.Request()
@@ -129,9 +218,7 @@ func (s *Server) readBody(c echo.Context) ([]byte, error) {
 	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return nil, errMediaType
 	}
-	switch media {
-	case "application/json", "application/yaml", "application/x-yaml", "text/yaml":
-	default:
+	if !slices.Contains(bodyMedias, media) {
 		return nil, errMediaType
 	}
 	// A client that dribbles must not keep its slot until the connection's own limit.
@@ -150,12 +237,25 @@ func (s *Server) readBody(c echo.Context) ([]byte, error) {
 	return body, nil
 }
 
+// decodeIfAny is decode for a body that may be left out.
+func (s *Server) decodeIfAny(c echo.Context, what string, v any) error {
+	if c.Request().ContentLength == 0 {
+		return nil
+	}
+	return s.decode(c, what, v)
+}
+
 // decode reads a small JSON body strictly and checks its validate tags.
 func (s *Server) decode(c echo.Context, what string, v any) error {
 	body, err := s.readBody(c)
 	if err != nil {
 		return err
 	}
+	return s.check(what, body, v)
+}
+
+// check is decode for a body that was read.
+func (s *Server) check(what string, body []byte, v any) error {
 	if err := screening.Decode(what, "", body, v); err != nil {
 		return err
 	}
