@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"weir/cmd/weir/client"
 	"weir/review"
 	"weir/screening"
 )
@@ -157,7 +158,7 @@ func untilGone(r *http.Request) {
 func overdue(t testing.TB, db testDatabase, run string) {
 	t.Helper()
 	conn := connect(t, db.dsn)
-	if _, err := conn.Exec(t.Context(), `update review set opened_at = now() - interval '2 hours', due_at = now() - interval '1 hour'
+	if _, err := conn.Exec(t.Context(), `update review set opened_at = now() - interval '2 hours', due_at = now() - interval '1 hour', expires_at = now() - interval '1 hour'
 		where screening_id in (select id from screening where run_ref = $1)`, run); err != nil {
 		t.Fatal(err)
 	}
@@ -313,12 +314,12 @@ func TestTextOfWhatIsMissing(t *testing.T) {
 func TestTextIsSafe(t *testing.T) {
 	t.Parallel()
 	evil := "\x1b[31mred\u202etxt\u2066\u200b\x07\x9b" + strings.Repeat("long", 60)
-	s := &screeningAnswer{ID: "018f0000-0000-7000-8000-000000000000" + evil, Status: review.StatusPending, RunRef: "r" + evil, DecidedBy: evil,
-		Review: &reviewAnswer{ID: "018f0000-0000-7000-8000-000000000001"},
+	s := &client.Screening{ID: "018f0000-0000-7000-8000-000000000000" + evil, Status: review.StatusPending, RunRef: "r" + evil, DecidedBy: evil,
+		Review: &client.ReviewState{ID: "018f0000-0000-7000-8000-000000000001"},
 		Decision: &screening.Decision{Outcome: screening.OutcomeEscalate, AsOf: testDay, Refusal: evil,
 			Causes: []screening.EffectiveFinding{{Term: "ethics:x", Effect: screening.Escalate, Severity: "low" + evil, Title: evil, Remedy: evil}},
 			Hedge:  &screening.InjectedHedge{Text: evil}, Missing: []screening.Statement{{Pointer: "/" + evil, Say: evil}},
-			Ethics: []screening.EthicsVerdict{{Findings: []screening.Finding{{Term: "x", State: screening.NotCheckable, Reason: evil,
+			Ethics: []screening.EthicsVerdict{{Findings: []*screening.Finding{{Term: "x", State: screening.NotCheckable, Reason: evil,
 				Evidence: []screening.Evidence{{Name: evil, Value: evil, Pointer: "/" + evil}, {}, {}, {}, {}, {}}}}}}}}
 	var out strings.Builder
 	if err := renderScreening(&out, s); err != nil {
@@ -532,6 +533,52 @@ func TestKeyCommands(t *testing.T) {
 	}
 }
 
+// A pipeline's key is changed without an hour in which none works: the new one
+// works beside the old, and the list tells when the old is used no more.
+func TestKeyRotation(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	g := startGate(t, []string{db.env()}, "--config", configFor(t, "")).ready()
+	create := func() (token, id string) {
+		t.Helper()
+		r := weirEnv(t, []string{db.env()}, "key", "create", "--for", "bo", "--scopes", "submit")
+		token = strings.TrimSpace(r.stdout)
+		parsed, err := review.ParseAPIKey(token)
+		if r.code != 0 || err != nil {
+			t.Fatalf("create: exit %d, %v: %s", r.code, err, r.stderr)
+		}
+		return token, parsed.ID
+	}
+	check := func(token string) int {
+		t.Helper()
+		path := writeFile(t, spec("rotation"), t.TempDir(), "spec.yaml")
+		return weirEnv(t, []string{"WEIR_SERVER=" + g.url, "WEIR_KEY=" + token}, "check", path).code
+	}
+	old, oldID := create()
+	if code := check(old); code != exitAdmit {
+		t.Fatalf("the first key: exit %d", code)
+	}
+	next, nextID := create()
+	list := weirEnv(t, []string{db.env()}, "key", "list").stdout
+	if !regexp.MustCompile(oldID+` .* [0-9-]{10} +live`).MatchString(list) || !regexp.MustCompile(nextID+` .* never +live`).MatchString(list) {
+		t.Errorf("two live keys:\n%s", list)
+	}
+	for name, token := range map[string]string{"the new": next, "the old": old} {
+		if code := check(token); code != exitAdmit {
+			t.Errorf("%s of two: exit %d", name, code)
+		}
+	}
+	if r := weirEnv(t, []string{db.env()}, "key", "revoke", oldID); r.code != 0 {
+		t.Fatalf("revoke: exit %d: %s", r.code, r.stderr)
+	}
+	if code := check(old); code != exitUsage {
+		t.Errorf("the old key, revoked: exit %d", code)
+	}
+	if code := check(next); code != exitAdmit {
+		t.Errorf("the new key: exit %d", code)
+	}
+}
+
 func TestMigrateCommands(t *testing.T) {
 	t.Parallel()
 	dsn := emptyDatabase(t)
@@ -553,6 +600,20 @@ func TestMigrateCommands(t *testing.T) {
 			r := migrate(bad, command)
 			if r.code == 0 || r.stderr == "" || strings.Contains(r.stderr+r.stdout, "hunter2") {
 				t.Errorf("%s, %s: exit %d\n%s%s", command, what, r.code, r.stdout, r.stderr)
+			}
+		}
+	}
+}
+
+// A day that is none is refused by the name of its flag.
+func TestAsOfIsNamed(t *testing.T) {
+	t.Parallel()
+	file := specFile(t, spec("r"))
+	for _, args := range [][]string{{"check", "--offline", file}, {"explain", file}, {"pack", "test", pledge(t)}} {
+		for _, day := range []string{"2026-13-01", "0000-01-01", "today"} {
+			r := weir(t, append(args, "--as-of", day)...)
+			if r.code != exitUsage || r.stdout != "" || !strings.Contains(r.stderr, "--as-of must be a day") {
+				t.Errorf("%v %s: exit %d: %s%s", args, day, r.code, r.stdout, r.stderr)
 			}
 		}
 	}
@@ -640,7 +701,7 @@ func TestServeRefuses(t *testing.T) {
 		{"pack not in force", db.dsn, []string{"--config", good, "--packs", unratified}, exitPackInvalid, "not in force"},
 		{"missing pack", db.dsn, []string{"--config", good, "--packs", "none.yaml"}, exitUsage, "none.yaml"},
 		{"no declarations", db.dsn, []string{"--config", bad}, exitUsage, "people.yaml"},
-		{"bad URL", "postgres://weir:hunter2@[x", []string{"--config", good}, exitFailed, "cannot be read"},
+		{"bad URL", "postgres://weir:hunter2@[x", []string{"--config", good}, exitUsage, "cannot be read"},
 		{"address taken", db.dsn, []string{"--config", good, "--listen", taken.Addr().String()}, exitFailed, "address already in use"},
 		{"lease too short", db.dsn, []string{"--config", configFor(t, "http://127.0.0.1:1/"), "--webhook-lease", "1s"}, exitUsage, "lease"},
 		{"no database in time", "postgres://weir:hunter2@127.0.0.1:1/x", []string{"--config", good, "--database-wait", "1ms"}, exitFailed, "refused"},

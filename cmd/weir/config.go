@@ -1,30 +1,30 @@
 package main
 
 import (
-	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"weir/cmd/weir/access"
 	"weir/review"
 	"weir/webhooks"
 )
 
-// deployment is the declared part of a set-up: who may review what, and who is told.
+// deployment is the declared part of a set-up: who may review what, who is told,
+// and whose tokens count.
 type deployment struct {
 	people    *review.People
+	access    *access.Access
 	policies  *review.Policies
 	endpoints []webhooks.Endpoint
 }
 
-// configDir is where people.yaml and policies.yaml are, unless --config says otherwise.
-func configDir(flag string) string {
-	return cmp.Or(flag, os.Getenv("WEIR_CONFIG"), "/etc/weir")
-}
-
-func loadDeployment(dir string) (*deployment, error) {
+func loadDeployment(dir string, log *slog.Logger) (*deployment, error) {
 	read := func(name string) ([]byte, error) {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
@@ -40,6 +40,9 @@ func loadDeployment(dir string) (*deployment, error) {
 	if d.people, err = review.LoadPeople(filepath.Join(dir, "people.yaml"), data); err != nil {
 		return nil, err
 	}
+	if d.access, err = access.Load(dir, d.people, access.Config{Log: log}); err != nil {
+		return nil, err
+	}
 	if data, err = read("policies.yaml"); err != nil {
 		return nil, err
 	}
@@ -47,35 +50,77 @@ func loadDeployment(dir string) (*deployment, error) {
 		return nil, err
 	}
 	for _, e := range d.policies.Endpoints() {
-		secret, err := readSecret(dir, e)
+		resolved, err := (&secretFiles{dir}).endpoint(e)
 		if err != nil {
 			return nil, fmt.Errorf("endpoint %s: %w", e.ID, err)
 		}
-		endpoint, err := (webhooks.Endpoint{ID: e.ID, URL: e.URL, Secrets: []webhooks.Secret{{Key: secret}},
-			Timeout: time.Duration(e.Timeout), AllowHTTP: e.AllowHTTP, AllowPrivate: e.AllowPrivate}).Normalise()
-		if err != nil {
+		if resolved, err = resolved.Normalise(); err != nil {
 			return nil, err
 		}
-		d.endpoints = append(d.endpoints, endpoint)
+		d.endpoints = append(d.endpoints, resolved)
 	}
 	return d, nil
 }
 
-// readSecret resolves a declared secret; a relative file is beside policies.yaml.
-func readSecret(dir string, e review.Endpoint) (string, error) {
-	if e.SecretEnv != "" {
-		if v := os.Getenv(e.SecretEnv); v != "" {
+// secretFiles resolves what declarations refer to; a relative file is beside
+// policies.yaml.
+type secretFiles struct{ dir string }
+
+func (f *secretFiles) endpoint(e review.Endpoint) (out webhooks.Endpoint, err error) {
+	out = webhooks.Endpoint{ID: e.ID, URL: e.URL, Timeout: time.Duration(e.Timeout), AllowHTTP: e.AllowHTTP, AllowPrivate: e.AllowPrivate,
+		MaxInFlight: e.MaxInFlight, Format: webhooks.Format(e.Format), Types: e.Types}
+	for _, s := range e.AllSecrets() {
+		key, err := f.secret("secret", s.File, s.Env)
+		if err != nil {
+			return out, err
+		}
+		out.Secrets = append(out.Secrets, webhooks.Secret{Key: key, ExpiresAt: s.Until})
+	}
+	if e.BearerFile != "" || e.BearerEnv != "" {
+		if out.Bearer.Key, err = f.secret("bearer", e.BearerFile, e.BearerEnv); err != nil {
+			return out, err
+		}
+		if out.Bearer.Key == "" {
+			return out, fmt.Errorf("bearer_file: is empty")
+		}
+	}
+	if e.CertFile != "" {
+		cert, err := tls.LoadX509KeyPair(f.path(e.CertFile), f.path(e.KeyFile))
+		if err != nil {
+			return out, fmt.Errorf("cert_file and key_file: %w", err)
+		}
+		out.Certificate = &cert
+	}
+	if e.CAFile != "" {
+		pem, err := os.ReadFile(f.path(e.CAFile))
+		if err != nil {
+			return out, fmt.Errorf("ca_file: %w", err)
+		}
+		out.RootCAs = x509.NewCertPool()
+		if !out.RootCAs.AppendCertsFromPEM(pem) {
+			return out, fmt.Errorf("ca_file: has no PEM certificate")
+		}
+	}
+	return out, nil
+}
+
+func (f *secretFiles) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(f.dir, name)
+}
+
+func (f *secretFiles) secret(what, file, env string) (string, error) {
+	if env != "" {
+		if v := os.Getenv(env); v != "" {
 			return v, nil
 		}
-		return "", fmt.Errorf("the environment variable %s that secret_env names is not set", e.SecretEnv)
+		return "", fmt.Errorf("the environment variable %s that %s_env names is not set", env, what)
 	}
-	path := e.SecretFile
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
-	data, err := os.ReadFile(path)
+	data, err := os.ReadFile(f.path(file))
 	if err != nil {
-		return "", fmt.Errorf("secret_file: %w", err)
+		return "", fmt.Errorf("%s_file: %w", what, err)
 	}
 	return strings.TrimSpace(string(data)), nil
 }

@@ -8,17 +8,18 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"weir/screening"
 	"weir/store"
 	"weir/store/localpg"
 )
 
 func newDoctor() *cobra.Command {
-	var config, dir string
+	var config string
+	var at databasePlace
 	var packs []string
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -27,14 +28,15 @@ func newDoctor() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d := doctor{w: &lines{w: cmd.OutOrStdout()}, p: paintFor(cmd.OutOrStdout())}
 			d.packs(packs)
-			d.declarations(cmd.Context(), configDir(config))
-			d.database(cmd.Context(), dir)
+			d.declarations(cmd.Context(), config)
+			d.database(cmd.Context(), at)
 			return d.verdict()
 		},
 	}
-	cmd.Flags().StringVar(&config, "config", "", "directory with people.yaml and policies.yaml (default $WEIR_CONFIG, else /etc/weir)")
-	cmd.Flags().StringVar(&dir, "state-dir", "", "directory of the private Postgres")
+	configFlag(cmd, &config)
+	at.flags(cmd.Flags(), "")
 	cmd.Flags().StringSliceVar(&packs, "packs", defaultPacks, "packs beside the safety floor")
+	useSettings(cmd.Flags(), "packs")
 	return cmd
 }
 
@@ -80,12 +82,22 @@ func (d *doctor) packs(refs []string) {
 }
 
 func (d *doctor) declarations(ctx context.Context, dir string) {
-	dep, err := loadDeployment(dir)
+	dep, err := loadDeployment(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		d.fault("declarations: %v", err)
 		return
 	}
 	d.ok("people and policies in %s are well-formed", dir)
+	if err := dep.policies.CheckDays("policies.yaml", screening.Day(time.Now().UTC().Format(time.DateOnly))); err != nil {
+		d.fault("declarations: %v", err)
+	}
+	dep.access.Check(ctx, func(issuer string, err error) {
+		if err != nil {
+			d.fault("issuer %s: its keys cannot be had: %v", issuer, err)
+			return
+		}
+		d.ok("issuer %s gives its keys", issuer)
+	})
 	if len(dep.endpoints) == 0 {
 		d.note("no endpoint is declared: nobody is told of an escalation")
 	}
@@ -103,13 +115,22 @@ func (d *doctor) declarations(ctx context.Context, dir string) {
 	}
 }
 
-func (d *doctor) database(ctx context.Context, dir string) {
+func (d *doctor) database(ctx context.Context, at databasePlace) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	db, err := openDatabase(ctx, dir, log)
+	db, err := lookDatabase(ctx, at, log)
+	var none *noDatabaseError
+	if errors.As(err, &none) {
+		if err := localpg.Available(ctx); err != nil {
+			d.fault("private Postgres: %v", err)
+			return
+		}
+		d.note("there is no database yet; weir serve makes one in %s", none.dir)
+		return
+	}
 	if err != nil {
-		if errors.Is(err, localpg.ErrNoBinaries) || os.Getenv("DATABASE_URL") == "" {
+		if dsn, _ := at.url(); errors.Is(err, localpg.ErrNoBinaries) || dsn == "" {
 			d.fault("private Postgres: %v", err)
 		} else {
 			d.fault("database: %v", err)
@@ -127,14 +148,11 @@ func (d *doctor) database(ctx context.Context, dir string) {
 		return
 	}
 	defer st.Close()
-	if err := st.Ping(ctx); err != nil {
-		d.fault("the database does not answer; check DATABASE_URL and that the server runs")
-		return
-	}
 	status, err := st.Schema(ctx)
 	switch {
 	case err != nil:
-		d.fault("schema: %v", err)
+		d.fault("the database does not answer; check DATABASE_URL and that the server runs")
+		return
 	case status.Dirty:
 		d.fault("a migration died half-way; weir migrate up heals it")
 	case status.Version > status.Head:
@@ -142,7 +160,18 @@ func (d *doctor) database(ctx context.Context, dir string) {
 	case status.Version < status.Head:
 		d.note("the schema is at version %d of %d; weir serve or weir migrate up brings it up to date", status.Version, status.Head)
 	default:
-		d.ok("database answers, schema version %d", status.Version)
+		if err := st.Ping(ctx); err != nil {
+			d.fault("database: %v", err)
+			return
+		}
+		d.ok("database answers and keeps projects apart, schema version %d", status.Version)
+	}
+	if list, err := st.Outbox().Endpoints(ctx); err == nil { // else the schema is older, which was said
+		for _, e := range list {
+			if e.State() == "disabled" {
+				d.note("endpoint %s is disabled since %s by %s: %s; weir endpoint enable releases what is held", e.ID, e.DisabledAt.UTC().Format(time.DateOnly), e.DisabledBy, e.DisabledWhy)
+			}
+		}
 	}
 	if keys, err := st.Keys(ctx); err == nil && len(keys) == 0 {
 		d.note("there is no API key; make one with weir key create")

@@ -25,19 +25,6 @@ type exampleWatch struct {
 
 const watchEvery = 5 * time.Minute
 
-func (w *exampleWatch) run(ctx context.Context) {
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		w.look(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
 func (w *exampleWatch) look(ctx context.Context) {
 	precedents, err := w.store.Precedents(ctx)
 	if err != nil {

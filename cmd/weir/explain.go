@@ -4,19 +4,19 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/client"
 	"weir/review"
 	"weir/screening"
 )
 
 func newExplain() *cobra.Command {
 	var (
-		conn   clientFlags
+		conn   gateFlags
 		packs  []string
 		asOf   string
 		output string
@@ -26,16 +26,17 @@ func newExplain() *cobra.Command {
 		Use:   "explain ID|SPEC",
 		Short: "Show every finding of a screening, why, and what would change it",
 		Long: "Shows every finding that is not upheld, also those that did not decide: where it\n" +
-			"stands, why, and the smallest change that decides it anew. Takes the id of a\n" +
-			"screening, which is read from the gate, or a spec (a file, or - for standard\n" +
-			"input), which is decided here without a server. Exits like check.",
+			"stands, why, and the smallest change by which it would be upheld: what would\n" +
+			"have to be so, not what may be claimed. Takes the id of a screening, which is\n" +
+			"read from the gate, or a spec (a file, or - for standard input), which is decided\n" +
+			"here without a server. Exits like check.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkOutput(output, reportFormats...); err != nil {
 				return err
 			}
-			from := source{packs: packs}
-			var s *screeningAnswer
+			from := source{packs: shelved(packs)}
+			var s *client.Screening
 			if uuid.Validate(args[0]) == nil {
 				c, err := conn.client()
 				if err != nil {
@@ -43,11 +44,11 @@ func newExplain() *cobra.Command {
 				}
 				ctx, cancel := context.WithTimeout(cmd.Context(), conn.timeout)
 				defer cancel()
-				if s, err = c.get(ctx, args[0], 0); err != nil {
+				if s, err = c.Explained(ctx, args[0]); err != nil {
 					return err
 				}
 				// Without the bytes there are no lines; the rest can be said all the same.
-				from.raw, _, _ = c.once(ctx, http.MethodGet, "/v1/screenings/"+url.PathEscape(args[0])+"/spec", nil, nil)
+				from.raw, _ = c.Spec(ctx, args[0])
 			} else {
 				var err error
 				from.file = args[0]
@@ -93,12 +94,16 @@ func (r *report) explain(w io.Writer, output string, all bool) error {
 		return r.write(w, output)
 	}
 	e := explanation{ID: r.ID, RunRef: r.RunRef, Status: r.Status, AsOf: r.Decision.AsOf, Outcome: r.Decision.Outcome.String(),
-		Summary: summary(r.screeningAnswer), Findings: []reported{}, Counts: map[string]int{}}
+		Summary: summary(r.Screening), Findings: []reported{}, Counts: map[string]int{}}
 	if r.outcome != nil {
 		e.Change = r.outcome.Change
 	}
 	for _, x := range r.findings {
-		e.Counts[string(x.State)]++
+		if x.OutOfForce != "" {
+			e.Counts["out_of_force"]++
+		} else {
+			e.Counts[string(x.State)]++
+		}
 		switch {
 		case x.State != screening.Upheld:
 			e.Findings = append(e.Findings, x)
@@ -114,11 +119,14 @@ func (r *report) explain(w io.Writer, output string, all bool) error {
 
 func (r *report) explainText(w io.Writer, e *explanation) error {
 	p, out := paintFor(w), &lines{w: w}
-	word, colour := headline(r.screeningAnswer)
+	word, colour := headline(r.Screening)
 	out.wrap(p.bold(colour, printable(word))+"  ", "", r.RunRef)
 	out.wrap("  ", "", e.Summary)
-	out.wrap("  ", "", fmt.Sprintf("%d violated, %d not checkable, %d upheld.",
-		e.Counts[string(screening.Violated)], e.Counts[string(screening.NotCheckable)], e.Counts[string(screening.Upheld)]))
+	counts := fmt.Sprintf("%d violated, %d not checkable, %d upheld", e.Counts[string(screening.Violated)], e.Counts[string(screening.NotCheckable)], e.Counts[string(screening.Upheld)])
+	if n := e.Counts["out_of_force"]; n > 0 {
+		counts += fmt.Sprintf(", %d not in force on %s", n, r.Decision.AsOf)
+	}
+	out.wrap("  ", "", counts+".")
 	if r.outcome != nil {
 		explainChanges(out, r.outcome)
 	}
@@ -146,7 +154,7 @@ func (r *report) explainText(w io.Writer, e *explanation) error {
 		}
 	}
 	renderSayings(out, r.Decision)
-	renderFooter(out, r.screeningAnswer)
+	renderFooter(out, r.Screening)
 	return out.err
 }
 
@@ -155,8 +163,11 @@ func explainFinding(out *lines, p paint, x *reported) {
 	if x.Cause != "" {
 		what += " (" + causeWords[x.Cause] + ")"
 	}
+	if x.OutOfForce != "" {
+		what += ", not in force"
+	}
 	if x.Effect != 0 {
-		what += ", " + x.Effect.String()
+		what += ", " + x.Effect.String() + raisedBy(x.Raised)
 	}
 	if x.Severity != "" {
 		what += ", " + x.Severity
@@ -166,7 +177,7 @@ func explainFinding(out *lines, p paint, x *reported) {
 	out.wrap("    ", "", x.Title)
 	label := "where   "
 	for _, at := range x.Places {
-		out.wrap("    "+label, "            ", fmt.Sprintf("%s%s: %s = %s", at.Pointer, inLine(at.Line), at.Name, at.Value))
+		out.wrap("    "+label, "            ", at.says())
 		label = "        "
 	}
 	if x.More {
@@ -177,6 +188,14 @@ func explainFinding(out *lines, p paint, x *reported) {
 		out.wrap("    passes  ", "            ", x.Remedy)
 	}
 	explainChanges(out, x)
+}
+
+// raisedBy says which profiles gave a finding its effect, "" when none did.
+func raisedBy(r *screening.Raised) string {
+	if r == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (raised from %s by %s)", r.From, strings.Join(r.By, ", "))
 }
 
 // causeWords say why a term could not be checked.
@@ -190,6 +209,10 @@ var causeWords = map[screening.Cause]string{
 
 func explainChanges(out *lines, x *reported) {
 	label := "change  "
+	if x.NoChange != "" {
+		out.wrap("    "+label, "            ", "none: "+x.NoChange)
+		return
+	}
 	for _, c := range x.Change {
 		do := c.Do
 		if do == x.Remedy {

@@ -30,6 +30,7 @@ var shared struct {
 	dir    string
 	binary func() (string, error)
 	pack   func() (string, error)
+	python func() (string, error)
 }
 
 func TestMain(m *testing.M) {
@@ -44,6 +45,7 @@ func TestMain(m *testing.M) {
 	}
 	shared.binary = sync.OnceValues(buildBinary)
 	shared.pack = sync.OnceValues(ratifyPack)
+	shared.python = sync.OnceValues(findPython)
 	code := m.Run()
 	if err := os.RemoveAll(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -207,7 +209,7 @@ type gate struct {
 func startGate(t testing.TB, env []string, args ...string) *gate {
 	t.Helper()
 	g := &gate{TB: t, log: &output{}, ended: make(chan struct{})}
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--packs", pledge(t)}, args...)
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--packs", pledge(t), "--rate-limit", "0"}, args...) // tests are in a hurry
 	g.cmd = exec.Command(binary(t), args...)
 	g.cmd.Env = environment(env...)
 	g.cmd.Stderr = g.log
@@ -228,7 +230,7 @@ func startGate(t testing.TB, env []string, args ...string) *gate {
 	t.Cleanup(g.kill)
 	g.await("listening", func() bool {
 		event := g.log.event("listening, not ready yet")
-		g.url = "http://" + event["address"]
+		g.url = event["scheme"] + "://" + event["address"]
 		return event != nil
 	})
 	return g

@@ -11,8 +11,15 @@ import (
 // the lines of the spec, and a summary of the job where the runner asks for one.
 func (r *report) github(w io.Writer) error {
 	out := &lines{w: w}
-	word, _ := headline(r.screeningAnswer)
-	out.put("::notice title=weir::%s", githubData(printable(word+"  "+r.RunRef+": "+summary(r.screeningAnswer))))
+	word, _ := headline(r.Screening)
+	out.put("::notice title=weir::%s", githubData(printable(word+"  "+r.RunRef+": "+summary(r.Screening))))
+	r.annotate(out)
+	githubSummarise(out, r.githubSummary())
+	return out.err
+}
+
+// annotate puts what decided beside the lines of the spec.
+func (r *report) annotate(out *lines) {
 	for _, x := range r.standing() {
 		command := map[weight]string{note: "notice", warning: "warning", failure: "error"}[x.weight]
 		where := ""
@@ -22,12 +29,15 @@ func (r *report) github(w io.Writer) error {
 		}
 		out.put("::%s %stitle=%s::%s", command, where, githubProperty(x.heading()), githubData(strings.Join(x.says(), "\n")))
 	}
+}
+
+// githubSummarise adds to the summary of the job, where the runner asks for one.
+func githubSummarise(out *lines, text string) {
 	if path := os.Getenv("GITHUB_STEP_SUMMARY"); path != "" {
-		if err := appendFile(path, r.githubSummary()); err != nil { // the outcome stands without it
+		if err := appendFile(path, text); err != nil { // the outcome stands without it
 			out.put("::warning title=weir::%s", githubData(printable("the job summary could not be written: "+err.Error())))
 		}
 	}
-	return out.err
 }
 
 var (
@@ -40,8 +50,8 @@ func githubProperty(s string) string { return githubPropertyEscapes.Replace(s) }
 
 func (r *report) githubSummary() string {
 	var b strings.Builder
-	word, _ := headline(r.screeningAnswer)
-	fmt.Fprintf(&b, "### weir: %s %s\n\n%s\n\n", markdown(word), markdown(r.RunRef), markdown(summary(r.screeningAnswer)))
+	word, _ := headline(r.Screening)
+	fmt.Fprintf(&b, "### weir: %s %s\n\n%s\n\n", markdown(word), markdown(r.RunRef), markdown(summary(r.Screening)))
 	if list := r.standing(); len(list) > 0 {
 		b.WriteString("| finding | effect | where | why | what passes |\n|---|---|---|---|---|\n")
 		for _, x := range list {
@@ -49,9 +59,15 @@ func (r *report) githubSummary() string {
 			if x.Effect != 0 {
 				effect = x.Effect.String()
 			}
-			pointer, line := x.place()
+			var where []string
+			for _, at := range x.Places {
+				where = append(where, markdown(at.says()))
+			}
+			if pointer, line := x.place(); len(where) == 0 {
+				where = []string{markdown(pointer + inLine(line))}
+			}
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", markdown(x.heading()), effect,
-				markdown(pointer+inLine(line)), markdown(x.Reason), markdown(strings.TrimPrefix(strings.Join(x.says()[1:], "; "), "Passes: ")))
+				strings.Join(where, "<br>"), markdown(x.Reason), markdown(strings.TrimPrefix(strings.Join(x.advice(), "; "), "Passes: ")))
 		}
 		b.WriteString("\n")
 	}

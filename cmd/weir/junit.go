@@ -34,6 +34,7 @@ type (
 		File    string       `xml:"file,attr,omitempty"`
 		Line    int          `xml:"line,attr,omitempty"`
 		Failure *junitResult `xml:"failure"`
+		Error   *junitResult `xml:"error"` // it was not decided
 		Skipped *junitResult `xml:"skipped"`
 		Out     string       `xml:"system-out,omitempty"`
 	}
@@ -44,28 +45,41 @@ type (
 	}
 )
 
-// junit fails what stands against the run, skips what did not decide, and passes
-// the rest. All text is made printable first: XML has no form for most controls.
 func (r *report) junit(w io.Writer) error {
 	all := &junitSuites{Name: printable("weir " + r.RunRef)}
+	all.add(r, "")
+	return all.write(w)
+}
+
+// add adds a suite per pack, under names that begin with before. It fails what
+// stands against the run, skips what did not decide, and passes the rest. All text
+// is made printable first: XML has no form for most controls.
+func (all *junitSuites) add(r *report, before string) {
 	var suite *junitSuite
 	for _, x := range r.all() {
-		if suite == nil || suite.Name != x.Pack {
-			suite = &junitSuite{Name: x.Pack}
+		if name := before + x.Pack; suite == nil || suite.Name != name {
+			suite = &junitSuite{Name: name}
 			all.Suites = append(all.Suites, suite)
 		}
-		c := r.junitCase(&x)
-		suite.Cases = append(suite.Cases, c)
-		for _, n := range []struct {
-			counter, total *int
-			counts         bool
-		}{{&suite.Tests, &all.Tests, true}, {&suite.Failures, &all.Failures, c.Failure != nil}, {&suite.Skipped, &all.Skipped, c.Skipped != nil}} {
-			if n.counts {
-				*n.counter++
-				*n.total++
-			}
+		all.count(suite, r.junitCase(&x))
+	}
+}
+
+func (all *junitSuites) count(suite *junitSuite, c junitCase) {
+	suite.Cases = append(suite.Cases, c)
+	for _, n := range []struct {
+		counter, total *int
+		counts         bool
+	}{{&suite.Tests, &all.Tests, true}, {&suite.Failures, &all.Failures, c.Failure != nil}, {&suite.Errors, &all.Errors, c.Error != nil},
+		{&suite.Skipped, &all.Skipped, c.Skipped != nil}} {
+		if n.counts {
+			*n.counter++
+			*n.total++
 		}
 	}
+}
+
+func (all *junitSuites) write(w io.Writer) error {
 	out, err := xml.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err

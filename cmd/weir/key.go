@@ -18,32 +18,8 @@ import (
 
 func newKey() *cobra.Command {
 	cmd := group("key", "Make, list and revoke API keys")
-	var dir string
-	cmd.PersistentFlags().StringVar(&dir, "state-dir", "", "directory of the private Postgres, when DATABASE_URL is not set")
-
-	withStore := func(run func(cmd *cobra.Command, args []string, st *store.Store) error) func(*cobra.Command, []string) error {
-		return func(cmd *cobra.Command, args []string) (err error) {
-			log := slog.New(slog.DiscardHandler)
-			ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute) // a private server may have to be made first
-			defer cancel()
-			cmd.SetContext(ctx)
-			db, err := openDatabase(ctx, dir, log)
-			if err != nil {
-				return exitWith(exitFailed, err)
-			}
-			defer func() {
-				if cerr := db.close(context.WithoutCancel(ctx)); cerr != nil && err == nil {
-					err = exitWith(exitFailed, cerr)
-				}
-			}()
-			st, err := db.openStore(ctx, store.Config{Log: log})
-			if err != nil {
-				return exitWith(exitFailed, err)
-			}
-			defer st.Close()
-			return run(cmd, args, st)
-		}
-	}
+	var at databasePlace
+	at.flags(cmd.PersistentFlags(), "")
 
 	var subject, project string
 	var scopes []string
@@ -52,7 +28,7 @@ func newKey() *cobra.Command {
 		Use:   "create",
 		Short: "Make a key; it is shown once",
 		Args:  cobra.NoArgs,
-		RunE: withStore(func(cmd *cobra.Command, _ []string, st *store.Store) error {
+		RunE: withStore(openDatabase, &at, func(cmd *cobra.Command, _ []string, st *store.Store) error {
 			parsed, err := review.ParseScopes(scopes)
 			if err != nil {
 				return exitWith(exitUsage, err)
@@ -86,7 +62,7 @@ func newKey() *cobra.Command {
 	}
 
 	list := &cobra.Command{Use: "list", Short: "List the keys, without their secrets", Args: cobra.NoArgs,
-		RunE: withStore(func(cmd *cobra.Command, _ []string, st *store.Store) error {
+		RunE: withStore(lookDatabase, &at, func(cmd *cobra.Command, _ []string, st *store.Store) error {
 			keys, err := st.Keys(cmd.Context())
 			if err != nil {
 				return exitWith(exitFailed, err)
@@ -95,7 +71,7 @@ func newKey() *cobra.Command {
 		})}
 
 	revoke := &cobra.Command{Use: "revoke ID", Short: "End a key at once", Args: cobra.ExactArgs(1),
-		RunE: withStore(func(cmd *cobra.Command, args []string, st *store.Store) error {
+		RunE: withStore(lookDatabase, &at, func(cmd *cobra.Command, args []string, st *store.Store) error {
 			if err := st.RevokeKey(cmd.Context(), args[0]); err != nil {
 				return exitWith(exitFailed, fmt.Errorf("revoke key %s: %w", args[0], err))
 			}
@@ -104,6 +80,31 @@ func newKey() *cobra.Command {
 		})}
 	cmd.AddCommand(create, list, revoke)
 	return cmd
+}
+
+// withStore opens the database, by openDatabase or lookDatabase, for a command that works on it, and closes it again.
+func withStore(open func(context.Context, databasePlace, *slog.Logger) (*database, error), at *databasePlace, run func(cmd *cobra.Command, args []string, st *store.Store) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) (err error) {
+		log := slog.New(slog.DiscardHandler)
+		ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute) // a private server may have to be made first
+		defer cancel()
+		cmd.SetContext(ctx)
+		db, err := open(ctx, *at, log)
+		if err != nil {
+			return exitWith(exitFailed, err)
+		}
+		defer func() {
+			if cerr := db.close(context.WithoutCancel(ctx)); cerr != nil && err == nil {
+				err = exitWith(exitFailed, cerr)
+			}
+		}()
+		st, err := db.openStore(ctx, store.Config{Log: log})
+		if err != nil {
+			return exitWith(exitFailed, err)
+		}
+		defer st.Close()
+		return run(cmd, args, st)
+	}
 }
 
 func printKeys(w io.Writer, keys []store.KeyInfo) error {

@@ -61,16 +61,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitAdmit
 	}
-	code := exitUsage // what cobra refuses is usage
-	var exit *exitError
-	if errors.As(err, &exit) {
-		code = exit.code
-		if exit.err == nil {
-			return code
-		}
+	if exit := (*exitError)(nil); !errors.As(err, &exit) || exit.err != nil {
+		printError(stderr, err)
 	}
-	printError(stderr, err)
-	return code
+	return exitOf(err)
 }
 
 // printError shows every problem of an invalid document on a line of its own.
@@ -87,7 +81,7 @@ func printError(w io.Writer, err error) {
 		}
 		return
 	}
-	fmt.Fprintf(w, "weir: the %s is not valid%s\n", invalid.What, inFile(invalid.Name))
+	fmt.Fprintf(w, "weir: the %s is not valid%s\n", printable(invalid.What), inFile(invalid.Name))
 	for _, p := range invalid.Problems {
 		line := ""
 		if p.Line > 0 {
@@ -115,14 +109,15 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 		Long: "weir classifies a training specification into block, escalate or admit,\n" +
 			"keeps the decision in Postgres, and sends escalations to reviewers.\n\n" +
 			"Exit codes of check, wait and explain: 0 admit, 10 block, 11 escalated or\n" +
-			"pending, 12 expired, superseded or withdrawn, 2 usage or invalid spec,\n" +
-			"4 pack invalid, 20 no answer (treat it as closed).",
+			"pending, 12 expired, superseded, withdrawn or revoked, 2 usage or invalid\n" +
+			"spec, 4 pack invalid, 20 no answer (treat it as closed).",
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applySettings(cmd) }
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(newServe(), newCheck(), newWait(), newExplain(), newPack(), newText(), newCorrect(), newKey(), newMigrate(), newDoctor(), newReady(), newVersion())
+	root.AddCommand(newServe(), newCheck(), newWait(), newWatch(), newImport(), newExplain(), newPack(), newText(), newReview(), newCorrect(), newDelivery(), newEndpoint(), newExport(), newVerify(), newRecall(), newErase(), newRetention(), newKubernetes(), newKey(), newConsole(), newMigrate(), newConfig(), newDoctor(), newReady(), newVersion())
 	return root
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,15 +13,19 @@ import (
 )
 
 func newMigrate() *cobra.Command {
-	cmd := group("migrate", "Bring the schema of DATABASE_URL up to date, or show its version")
+	cmd := group("migrate", "Bring the schema of a database with a URL up to date, or show its version")
+	var at databasePlace
+	cmd.PersistentFlags().StringVar(&at.urlFile, "database-url-file", "", "file with the URL of the database (default: the URL itself in $DATABASE_URL)")
+	useSettings(cmd.PersistentFlags(), "database-url-file")
 	dsn := func() (string, error) {
-		if v := os.Getenv("DATABASE_URL"); v != "" {
-			if err := store.CheckDSN(v); err != nil {
-				return "", exitWith(exitUsage, err)
-			}
-			return v, nil
+		dsn, err := at.url()
+		if err == nil && dsn == "" {
+			err = errors.New("DATABASE_URL is not set; a private Postgres is migrated by weir serve itself")
 		}
-		return "", exitWith(exitUsage, errors.New("DATABASE_URL is not set; a private Postgres is migrated by weir serve itself"))
+		if err != nil {
+			return "", exitWith(exitUsage, err)
+		}
+		return dsn, nil
 	}
 	cmd.AddCommand(
 		&cobra.Command{Use: "up", Short: "Apply what is missing; heals a migration that died", Args: cobra.NoArgs,
@@ -31,9 +34,12 @@ func newMigrate() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := store.Migrate(cmd.Context(), url, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))); err != nil {
+				log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+				st, err := (&database{dsn: url}).openStore(cmd.Context(), store.Config{Log: log})
+				if err != nil {
 					return exitWith(exitFailed, err)
 				}
+				st.Close()
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), "the schema is up to date")
 				return err
 			}},

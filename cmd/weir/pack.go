@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -14,7 +15,7 @@ import (
 
 func newPack() *cobra.Command {
 	cmd := group("pack", "Look at, check and ratify packs")
-	cmd.AddCommand(newPackList(), newPackValidate(), newPackTest(), newPackRatify(), newPackDiff())
+	cmd.AddCommand(newPackList(), newPackValidate(), newPackTest(), newPackRatify(), newPackDiff(), newPackReplay())
 	return cmd
 }
 
@@ -51,11 +52,14 @@ func newPackList() *cobra.Command {
 // listedPack is a pack with its state.
 type listedPack struct {
 	screening.PackRef
-	InForce bool             `json:"in_force"`
-	Reason  string           `json:"reason,omitzero"` // why not
-	Terms   []screening.Term `json:"terms"`
+	InForce bool                 `json:"in_force"`
+	Reason  string               `json:"reason,omitzero"` // why not
+	Extends []screening.Extended `json:"extends,omitzero"`
+	Raises  []screening.Raise    `json:"raises,omitzero"`
+	Terms   []screening.Term     `json:"terms"`
 
-	pack *screening.Pack
+	pack  *screening.Pack
+	bases []*screening.Pack
 }
 
 func listPacks(refs []string) ([]listedPack, error) {
@@ -65,13 +69,19 @@ func listPacks(refs []string) ([]listedPack, error) {
 		return nil, packError(err)
 	}
 	list := make([]listedPack, len(refs))
+	bundles, named := make([]*screening.Bundle, len(refs)), make([]*screening.Pack, len(refs))
 	for i, ref := range refs {
-		b, err := loadBundle(ref, reg)
-		if err != nil {
+		if bundles[i], err = loadBundle(ref, reg); err != nil {
+			return nil, packError(err)
+		}
+		named[i] = bundles[i].Pack
+	}
+	for i, b := range bundles {
+		if err := findBases(b, refs[i], named, reg); err != nil {
 			return nil, packError(err)
 		}
 		list[i] = listedPack{PackRef: screening.PackRef{ID: b.Pack.ID, Version: b.Pack.Version, Layer: b.Pack.Layer, SHA256: b.Pack.SHA256},
-			InForce: true, Terms: b.Pack.Terms, pack: b.Pack}
+			InForce: true, Extends: b.Pack.Extends, Raises: b.Pack.Raises, Terms: b.Pack.Terms, pack: b.Pack, bases: b.Bases}
 		if err := b.InForce(reg, floor.Pack); err != nil {
 			list[i].InForce, list[i].Reason = false, err.Error()
 		}
@@ -94,6 +104,15 @@ func renderPacks(w io.Writer, list []listedPack, verbose bool) error {
 	}
 	out := &lines{w: w}
 	for _, p := range list {
+		out.put("")
+		out.wrap("", "  ", p.ID)
+		out.put("  sha256 %s", p.SHA256)
+		for _, x := range p.Extends {
+			out.wrap("  extends ", "          ", fmt.Sprintf("%s  %.12s…", x.ID, x.SHA256))
+		}
+		for _, c := range p.raised() {
+			out.wrap("  raises  ", "          ", c.term+"  "+c.String())
+		}
 		for i := range p.Terms {
 			t := &p.Terms[i]
 			out.put("")
@@ -103,12 +122,59 @@ func renderPacks(w io.Writer, list []listedPack, verbose bool) error {
 			if t.Remedy != "" {
 				out.wrap("  passes: ", "          ", t.Remedy)
 			}
+			if in := inForce(t); in != "" {
+				out.wrap("  in force: ", "            ", in)
+			}
 			for _, r := range t.References {
 				out.wrap("  "+r.Relation+": ", "      ", strings.TrimSpace(r.Scheme+" "+r.Version)+" "+r.ID)
 			}
 		}
 	}
 	return out.err
+}
+
+// inForce says when a term is in force, "" for always.
+func inForce(t *screening.Term) string {
+	switch from, sunset := string(t.EffectiveFrom), string(t.Sunset); {
+	case from == "" && sunset == "":
+		return ""
+	case from == "":
+		return "before " + sunset
+	case sunset == "":
+		return "from " + from
+	default:
+		return "from " + from + ", before " + sunset
+	}
+}
+
+// raisedTerm is a term of another pack as a profile leaves it.
+type raisedTerm struct {
+	term     string // tagged
+	was, now screening.Term
+}
+
+// String says what changes, in words.
+func (r raisedTerm) String() string {
+	var said []string
+	if r.now.Response != r.was.Response {
+		said = append(said, fmt.Sprintf("response %s → %s", r.was.Response, r.now.Response))
+	}
+	if was, now := uncheckedEffect(&r.was), uncheckedEffect(&r.now); now != was {
+		said = append(said, fmt.Sprintf("not checkable %s → %s", was, now))
+	}
+	return strings.Join(said, ", ")
+}
+
+// raised lists what a profile raises, as the file has it.
+func (p *listedPack) raised() (out []raisedTerm) {
+	for _, r := range p.Raises {
+		for _, b := range p.bases {
+			if i := slices.IndexFunc(b.Terms, func(t screening.Term) bool { return t.ID == r.Term }); i >= 0 {
+				out = append(out, raisedTerm{string(b.Layer) + ":" + r.Term, b.Terms[i], r.On(&b.Terms[i])})
+			}
+		}
+	}
+	return out
 }
 
 // validated is what weir pack validate says of a pack.
@@ -135,6 +201,9 @@ func newPackValidate() *cobra.Command {
 			for i, ref := range args {
 				b, err := loadBundle(ref, reg)
 				if err != nil {
+					return packError(err)
+				}
+				if err := findBases(b, ref, nil, reg); err != nil {
 					return packError(err)
 				}
 				list[i] = validated{Pack: ref, Terms: len(b.Pack.Terms), Signed: reportKey != ""}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"io"
+	"regexp"
 	"strings"
 
 	"weir/screening"
@@ -28,6 +29,19 @@ func renderPackPage(w io.Writer, list []listedPack) error {
 		if p.pack.Description != "" {
 			out.put("")
 			out.put("%s", markdown(p.pack.Description))
+		}
+		if raised := p.raised(); len(raised) > 0 {
+			out.put("")
+			out.put("A profile: it raises terms of other packs.")
+			out.put("")
+			out.put("| term | raised |")
+			out.put("|---|---|")
+			for _, r := range raised {
+				out.put("| `%s` | %s |", r.term, markdown(r.String()))
+			}
+		}
+		if len(p.Terms) == 0 {
+			continue
 		}
 		out.put("")
 		out.put("| term | title | severity | response |")
@@ -66,6 +80,7 @@ func renderTerm(out *lines, t *screening.Term) {
 	item("and, if stated there, on", strings.Join(t.IfStated, ", "))
 	item("built-in predicate", t.Predicate)
 	item("not visible in a spec", t.Structural)
+	item("in force", inForce(t))
 	item("what passes", t.Remedy)
 	for _, r := range t.References {
 		item("reference", referenceText(r))
@@ -89,5 +104,14 @@ func uncheckedEffect(t *screening.Term) screening.Response {
 var markdownEscapes = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, ">", `\>`,
 	"|", `\|`, "~", `\~`, "#", `\#`, "&", `\&`, "!", `\!`, "@", `\@`, "$", `\$`, "://", `:\//`, "www.", `www\.`)
 
+// beginsBlock finds what would make a list, a rule or a heading of a line.
+var beginsBlock = regexp.MustCompile(`^(?:[-+=]|([0-9]+)[.)](?: |$))`)
+
 // markdown is text as one line of a Markdown page, whatever it holds.
-func markdown(s string) string { return markdownEscapes.Replace(printable(s)) }
+func markdown(s string) string {
+	s = markdownEscapes.Replace(printable(s))
+	if m := beginsBlock.FindStringSubmatch(s); m != nil {
+		return m[1] + `\` + s[len(m[1]):]
+	}
+	return s
+}

@@ -24,7 +24,7 @@ type ratification struct {
 	asOf     string
 	replaces string // the pack that it takes the place of
 	database bool   // hold it to the reviewed examples of DATABASE_URL or the private Postgres
-	dir      string
+	at       databasePlace
 }
 
 func newPackRatify() *cobra.Command {
@@ -67,7 +67,7 @@ func newPackRatify() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&how.asOf, "as-of", "", "day of the decisions, YYYY-MM-DD (default today, UTC)")
 	cmd.Flags().StringVar(&how.replaces, "replaces", "", "pack that this one replaces: an id or a file; needs the database")
-	cmd.Flags().StringVar(&how.dir, "state-dir", "", "directory of the private Postgres, when DATABASE_URL is not set")
+	how.at.flags(cmd.Flags(), "with --replaces: ")
 	cmd.Flags().StringVar(&signKey, "sign-key", "", "ed25519 key (PKCS #8 PEM, closed to others) that signs the report")
 	return cmd
 }
@@ -78,7 +78,7 @@ func (r ratification) run(ctx context.Context, ref string) (*screening.Report, e
 	if r.asOf != "" {
 		var err error
 		if day, err = screening.ParseDay(r.asOf); err != nil {
-			return nil, exitWith(exitUsage, err)
+			return nil, exitWith(exitUsage, fmt.Errorf("--as-of %w", err))
 		}
 	}
 	reg := screening.NewRegistry()
@@ -88,6 +88,9 @@ func (r ratification) run(ctx context.Context, ref string) (*screening.Report, e
 	}
 	b, err := loadBundle(ref, reg)
 	if err != nil {
+		return nil, packError(err)
+	}
+	if err := findBases(b, ref, nil, reg); err != nil {
 		return nil, packError(err)
 	}
 	if b.Cases == nil {
@@ -111,8 +114,11 @@ func (r ratification) regression(ctx context.Context, reg *screening.Registry) (
 	if err != nil {
 		return nil, packError(err)
 	}
+	if err := findBases(replaced, r.replaces, nil, reg); err != nil {
+		return nil, packError(err)
+	}
 	log := slog.New(slog.DiscardHandler)
-	db, err := openDatabase(ctx, r.dir, log)
+	db, err := lookDatabase(ctx, r.at, log)
 	if err != nil {
 		return nil, exitWith(exitFailed, err)
 	}
@@ -126,7 +132,7 @@ func (r ratification) regression(ctx context.Context, reg *screening.Registry) (
 	if err != nil {
 		return nil, exitWith(exitFailed, err)
 	}
-	return &screening.Regression{Replaces: replaced.Pack, Precedents: precedents}, nil
+	return &screening.Regression{Replaces: replaced.Pack, Bases: replaced.Bases, Precedents: precedents}, nil
 }
 
 // writeSeal writes the report first: a pack that names a report that is not

@@ -3,10 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"weir/cmd/weir/client"
 )
 
 // newReady is the health check of the container image, which has no curl.
@@ -19,21 +20,16 @@ func newReady() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
 			defer cancel()
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/readyz", nil)
-			if err != nil {
-				return exitWith(exitUsage, err)
+			c, err := client.New(server, "", client.Config{})
+			if err == nil {
+				err = c.Ready(ctx)
 			}
-			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
-				return exitWith(exitFailed, err)
-			}
-			defer resp.Body.Close()
-			if resp.StatusCode != http.StatusOK {
-				return exitWith(exitFailed, fmt.Errorf("the gate is not ready: %s/readyz answers %d", server, resp.StatusCode))
+				return exitWith(exitFailed, fmt.Errorf("%s: %w", server, err))
 			}
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&server, "server", "http://127.0.0.1:8080", "address of the gate")
+	serverFlag(cmd, &server)
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"weir/cmd/weir/client"
 	"weir/review"
 	"weir/screening"
 )
@@ -41,32 +42,19 @@ const (
 
 // renderScreening shows the outcome first, then each finding that caused it,
 // then what could not be checked and the statements that would decide it.
-func renderScreening(w io.Writer, s *screeningAnswer) error {
+func renderScreening(w io.Writer, s *client.Screening) error {
 	p, d := paintFor(w), s.Decision
 	out := &lines{w: w}
 	word, colour := headline(s)
 	out.wrap(p.bold(colour, printable(word))+"  ", "", s.RunRef)
 	out.wrap("  ", "", summary(s))
-	for _, c := range d.Causes {
-		f, ok := d.Finding(c.Term)
-		if !ok {
-			continue
-		}
-		out.put("")
-		out.put("  %s  %s, %s", p.bold(plain, printable(c.Term)), c.Effect, printable(c.Severity))
-		out.wrap("    ", "", c.Title)
-		for i, ev := range shownEvidence(f.Evidence) {
-			label := "where   "
-			if i > 0 {
-				label = "        "
-			}
-			out.wrap("    "+label, "            ", ev)
-		}
-		out.wrap("    why     ", "            ", f.Reason)
-		if c.Remedy != "" {
-			out.wrap("    passes  ", "            ", c.Remedy)
-		}
+	if isRecalled(s.Recall) && s.DecidedBy != "recall" {
+		out.wrap("  ", "", recallWords(s.Recall))
 	}
+	if s.Would != "" {
+		out.wrap("  ", "", "Report mode until "+string(s.ReportUntil)+": it may train, and would be stopped by then.")
+	}
+	renderFindings(out, p, d)
 	renderOpen(out, p, d)
 	renderSayings(out, d)
 	renderFooter(out, s)
@@ -85,7 +73,7 @@ func renderSayings(out *lines, d *screening.Decision) {
 	}
 }
 
-func headline(s *screeningAnswer) (word, colour string) {
+func headline(s *client.Screening) (word, colour string) {
 	switch s.Status {
 	case review.StatusAdmitted:
 		return "ADMITTED", green
@@ -97,7 +85,15 @@ func headline(s *screeningAnswer) (word, colour string) {
 	return strings.ToUpper(string(s.Status)), yellow
 }
 
-func summary(s *screeningAnswer) string {
+// erasedWords say that there is nothing to show, and why.
+func erasedWords(e *client.Erased) string {
+	return fmt.Sprintf("Spec and decision were erased at %s by %s: %s", e.At.UTC().Format("2006-01-02 15:04 UTC"), e.Actor, e.Reason)
+}
+
+func summary(s *client.Screening) string {
+	if s.Erased != nil {
+		return erasedWords(s.Erased)
+	}
 	d := s.Decision
 	marks := ""
 	if d.Unratified {
@@ -106,8 +102,13 @@ func summary(s *screeningAnswer) string {
 	if d.AuditOnly {
 		marks += " The deployment only audits."
 	}
-	if s.DecidedBy == "people" {
+	switch s.DecidedBy {
+	case "recall":
+		return recallWords(s.Recall) + marks
+	case "people":
 		return "Reviewers decided." + marks
+	case "waiver":
+		return "Waivers take away what would stop it." + marks
 	}
 	n := 0
 	for _, c := range d.Causes {
@@ -158,7 +159,7 @@ func shownEvidence(evidence []screening.Evidence) (shown []string) {
 func renderOpen(out *lines, p paint, d *screening.Decision) {
 	observed := 0
 	for _, f := range allFindings(d) {
-		if f.State == screening.NotCheckable && !causes(d, f.Term) {
+		if f.State == screening.NotCheckable && f.OutOfForce == "" && !causes(d, f.Term) {
 			observed++
 		}
 	}
@@ -192,7 +193,7 @@ func causes(d *screening.Decision, id string) bool {
 	return false
 }
 
-func allFindings(d *screening.Decision) (all []screening.Finding) {
+func allFindings(d *screening.Decision) (all []*screening.Finding) {
 	for _, v := range d.Safety {
 		all = append(all, v.Findings...)
 	}
@@ -202,7 +203,7 @@ func allFindings(d *screening.Decision) (all []screening.Finding) {
 	return all
 }
 
-func renderFooter(out *lines, s *screeningAnswer) {
+func renderFooter(out *lines, s *client.Screening) {
 	if s.ID == "" {
 		out.put("")
 		out.put("  offline, as of %s; nothing was kept", s.Decision.AsOf)

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"weir/cmd/weir/client"
 	"weir/review"
 	"weir/screening"
 )
@@ -20,7 +22,8 @@ const formatsHelp = "text, json, junit, sarif or github"
 type source struct {
 	file  string // "" or "-": no file that a reader could open
 	raw   []byte // nil: not at hand, so lines are not known
-	packs []string
+	above int    // lines of the file above them
+	packs *shelf
 }
 
 // weight is how much a finding matters to what happens to the run now. It is the
@@ -36,7 +39,7 @@ const (
 
 // report is a decision arranged by finding, for people and tools.
 type report struct {
-	*screeningAnswer
+	*client.Screening
 	source
 	findings []reported // all of them: per pack, in lexical order of term
 	outcome  *reported  // when no finding says why the run does not train
@@ -50,6 +53,7 @@ type reported struct {
 	Cause    screening.Cause    `json:"cause,omitzero"`
 	Decided  bool               `json:"decided"`         // it is among the causes of the decision
 	Effect   screening.Response `json:"effect,omitzero"` // absent when the decision does not say
+	Raised   *screening.Raised  `json:"raised,omitzero"` // the effect, by profiles
 	Severity string             `json:"severity,omitzero"`
 	Title    string             `json:"title,omitzero"`
 	Reason   string             `json:"reason"`
@@ -57,6 +61,9 @@ type reported struct {
 	More     bool               `json:"more,omitzero"` // the decision leaves further places out
 	Remedy   string             `json:"remedy,omitzero"`
 	Change   []reportedChange   `json:"change"`
+	NoChange string             `json:"no_change,omitzero"` // why nothing in the spec would change it
+
+	OutOfForce screening.OutOfForce `json:"out_of_force,omitzero"` // it then leads to nothing, whatever it found
 
 	description string
 	references  []screening.Reference
@@ -69,20 +76,29 @@ type reportedPlace struct {
 	Name    string          `json:"name"`
 	Value   string          `json:"value"`
 	Span    *screening.Span `json:"span,omitzero"`
+
+	region *region // of the span in the source, where it is known
 }
 
 // reportedChange is part of the smallest change that decides a finding anew.
 type reportedChange struct {
 	Pointer string `json:"pointer"`
 	Line    int    `json:"line,omitzero"`
-	Do      string `json:"do"`
+	Do      string `json:"do"` // in words
+
+	How     string          `json:"how,omitzero"` // state, replace or remove
+	Fact    string          `json:"fact,omitzero"`
+	From    string          `json:"from,omitzero"`
+	To      []string        `json:"to,omitzero"`
+	Without []string        `json:"without,omitzero"`
+	Span    *screening.Span `json:"span,omitzero"`
 }
 
-func newReport(s *screeningAnswer, from source) *report {
-	r := &report{screeningAnswer: s, source: from}
+func newReport(s *client.Screening, from source) *report {
+	r := &report{Screening: s, source: from}
 	spec := from.spec(s.Decision)
-	line := spec.lines()
-	terms := knownTerms(from.packs, s.Decision)
+	line, locate := spec.lines(from.above), spec.regions(from.raw, from.above)
+	terms := from.packs.terms(s.Decision)
 	effects := map[string]screening.EffectiveFinding{}
 	for _, e := range s.Decision.Effects() {
 		effects[e.Term] = e.EffectiveFinding
@@ -91,13 +107,12 @@ func newReport(s *screeningAnswer, from source) *report {
 	for _, c := range s.Decision.Causes {
 		effects[c.Term], decided[c.Term] = c, true
 	}
-	used := map[screening.Statement]bool{}
-	add := func(layer screening.Layer, pack string, findings []screening.Finding) {
-		for i := range findings {
-			f := &findings[i]
+	flips := from.flips(s, spec)
+	add := func(layer screening.Layer, pack string, findings []*screening.Finding) {
+		for _, f := range findings {
 			id := string(layer) + ":" + f.Term
 			e, t := effects[id], cmp.Or(terms[id], &screening.Term{})
-			x := reported{Term: id, Pack: pack, State: f.State, Cause: f.Cause, Decided: decided[id], Effect: e.Effect,
+			x := reported{Term: id, Pack: pack, State: f.State, Cause: f.Cause, Decided: decided[id], Effect: e.Effect, Raised: e.Raised, OutOfForce: f.OutOfForce,
 				Severity: cmp.Or(e.Severity, t.Severity), Title: cmp.Or(e.Title, t.Title, f.Term), Reason: f.Reason,
 				Remedy: cmp.Or(e.Remedy, t.Remedy), description: t.Description, references: t.References, Places: []reportedPlace{}}
 			for _, ev := range f.Evidence {
@@ -105,9 +120,13 @@ func newReport(s *screeningAnswer, from source) *report {
 					x.More = x.More || ev.Name == "more"
 					continue // nowhere to look
 				}
-				x.Places = append(x.Places, reportedPlace{ev.Pointer, line(ev.Pointer), ev.Name, ev.Value, ev.Span})
+				at := reportedPlace{Pointer: ev.Pointer, Line: line(ev.Pointer), Name: ev.Name, Value: ev.Value, Span: ev.Span}
+				if at.region = locate(at); at.region != nil {
+					at.Line = at.region.startLine // a text may begin above it
+				}
+				x.Places = append(x.Places, at)
 			}
-			x.Change = x.changes(spec.deciding(f, s.Decision.Missing, used), line)
+			x.flip(flips[id], line)
 			x.weight = r.weigh(&x)
 			r.findings = append(r.findings, x)
 		}
@@ -118,7 +137,7 @@ func newReport(s *screeningAnswer, from source) *report {
 	for _, v := range s.Decision.Ethics {
 		add(screening.Ethics, v.Pack, v.Findings)
 	}
-	r.explainOutcome(used, line)
+	r.explainOutcome(flips, line)
 	return r
 }
 
@@ -138,20 +157,20 @@ func (r *report) weigh(x *reported) weight {
 
 // explainOutcome makes sure that a run that may not train never looks like one
 // that may: when no finding stands against it, the outcome itself does.
-func (r *report) explainOutcome(used map[screening.Statement]bool, line func(string) int) {
+func (r *report) explainOutcome(flips map[string]screening.Flip, line func(string) int) {
 	standing := slices.ContainsFunc(r.findings, func(x reported) bool { return x.weight >= warning })
 	byFindings := r.Status == review.StatusPending || r.Status == review.StatusBlocked
 	if exitCode(r.Status) == exitAdmit || standing && byFindings {
 		return
 	}
-	word, _ := headline(r.screeningAnswer)
-	x := &reported{Term: "weir:outcome", Pack: "weir", Decided: true, Title: word, Reason: summary(r.screeningAnswer), weight: failure}
+	word, _ := headline(r.Screening)
+	x := &reported{Term: "weir:outcome", Pack: "weir", Decided: true, Title: word, Reason: summary(r.Screening), weight: failure}
 	if r.Status == review.StatusPending {
 		x.weight = warning
 	}
-	for _, m := range r.Decision.Missing {
-		if !used[m] {
-			x.Change = append(x.Change, reportedChange{m.Pointer, line(m.Pointer), "state " + m.Say})
+	if len(flips) == 0 || r.Decision.NoPolicyMatched { // no finding says it, or what is missing is for none of them alone
+		for _, m := range r.Decision.Missing {
+			x.Change = append(x.Change, reportedChange{Pointer: m.Pointer, Line: line(m.Pointer), Do: "state " + m.Say, How: screening.DoState})
 		}
 	}
 	r.outcome = x
@@ -184,22 +203,31 @@ func (r *report) write(w io.Writer, format string) error {
 	return fmt.Errorf("no output %q", format)
 }
 
-// changes is the smallest change that decides the finding anew, as far as the
-// decision says: what to state, or the remedy at the place that violates.
-func (x *reported) changes(missing []screening.Statement, line func(string) int) []reportedChange {
-	out := []reportedChange{}
-	for _, m := range missing {
-		out = append(out, reportedChange{m.Pointer, line(m.Pointer), "state " + m.Say})
+// flip sets the smallest change that has the finding upheld; where that is not
+// known, the remedy at the places that violate.
+func (x *reported) flip(flip screening.Flip, line func(string) int) {
+	x.Change = []reportedChange{}
+	for _, c := range flip.Changes {
+		do := c.Say
+		switch {
+		case c.Do == screening.DoState:
+			do = "state " + do
+		case c.Do == screening.DoRemove:
+			do = fmt.Sprintf("take out %q: %s", c.From, do)
+		case c.From != "" && len(c.Without) == 0:
+			do = "instead of " + c.From + ": " + do
+		}
+		x.Change = append(x.Change, reportedChange{c.Pointer, line(c.Pointer), do, c.Do, c.Fact, c.From, c.To, c.Without, c.Span})
 	}
-	if len(out) > 0 || x.State == screening.Upheld || x.Remedy == "" || len(x.Places) == 0 {
-		return out
+	if x.NoChange = flip.Why; len(x.Change) > 0 || x.State == screening.Upheld || x.Remedy == "" || len(x.Places) == 0 {
+		return
 	}
 	if x.State == screening.Violated || x.Cause == screening.CauseHint {
 		for _, at := range x.firstPlaces() {
-			out = append(out, reportedChange{at.Pointer, at.Line, x.Remedy})
+			x.Change = append(x.Change, reportedChange{Pointer: at.Pointer, Line: at.Line, Do: x.Remedy})
 		}
+		x.NoChange = ""
 	}
-	return out
 }
 
 // firstPlaces gives one place per input that has one, as every such input has to
@@ -232,9 +260,25 @@ func (x *reported) place() (pointer string, line int) {
 	return "", 0
 }
 
-// says is the finding in a few printable lines.
+// says is the finding in printable lines: why, where, and what passes.
 func (x *reported) says() []string {
-	said := []string{x.Reason}
+	said := []string{printable(x.Reason)}
+	for _, at := range x.Places {
+		said = append(said, "At "+at.says())
+	}
+	if x.More {
+		said = append(said, "And more of this kind.")
+	}
+	return append(said, x.advice()...)
+}
+
+// says names a place and what stands there, printable.
+func (at reportedPlace) says() string {
+	return printable(fmt.Sprintf("%s%s: %s = %s", at.Pointer, inLine(at.Line), at.Name, at.Value))
+}
+
+// advice is what passes, and what would have to change, in printable lines.
+func (x *reported) advice() (said []string) {
 	if x.Remedy != "" {
 		said = append(said, "Passes: "+x.Remedy)
 	}
@@ -263,8 +307,9 @@ func (from source) spec(d *screening.Decision) sourceSpec {
 	return sourceSpec{}
 }
 
-// lines gives the lookup of lines, which remembers what it found.
-func (s sourceSpec) lines() func(pointer string) int {
+// lines gives the lookup of lines, which remembers what it found. above is how
+// many lines of the file are above the spec.
+func (s sourceSpec) lines(above int) func(pointer string) int {
 	known := map[string]int{}
 	return func(pointer string) int {
 		if s.ParsedSpec == nil {
@@ -272,94 +317,47 @@ func (s sourceSpec) lines() func(pointer string) int {
 		}
 		n, ok := known[pointer]
 		if !ok {
-			n = s.Line(pointer)
+			if n = s.Line(pointer); n > 0 {
+				n += above
+			}
 			known[pointer] = n
 		}
 		return n
 	}
 }
 
-// deciding picks, of the statements that the decision misses, those that belong
-// to a finding. A decision lists them for all findings together, so they are told
-// apart by what they speak of: a place that the evidence names, or a tag or fact
-// that the reason says is open.
-func (s sourceSpec) deciding(f *screening.Finding, missing []screening.Statement, used map[screening.Statement]bool) (mine []screening.Statement) {
-	if f.State != screening.NotCheckable || f.Cause != screening.CauseNoEvidence {
+// flips are the smallest changes by tagged term: those that the gate gave, or
+// worked out here if the packs at hand give the very same decision.
+func (from source) flips(s *client.Screening, spec sourceSpec) map[string]screening.Flip {
+	x := s.Explanation
+	if x == nil || x.Unavailable != "" {
+		if x = from.explanation(s.Decision, spec); x == nil {
+			return nil
+		}
+	}
+	flips := make(map[string]screening.Flip, len(x.Flips))
+	for _, f := range x.Flips {
+		flips[f.Term] = f
+	}
+	return flips
+}
+
+func (from source) explanation(d *screening.Decision, spec sourceSpec) *client.Explanation {
+	if spec.ParsedSpec == nil {
 		return nil
 	}
-	open := openNames(f.Reason)
-	for _, m := range missing {
-		tag, fact := spokenOf(m)
-		cited := slices.ContainsFunc(f.Evidence, func(e screening.Evidence) bool {
-			return e.Pointer == m.Pointer && (tag == "" || e.Name == "tag."+tag)
-		})
-		named := slices.ContainsFunc(open, func(name string) bool {
-			return tag != "" && name == tag || tag == "" && (name == fact || strings.HasPrefix(name, fact+"."))
-		})
-		if cited || named && s.concerns(f, m.Pointer) {
-			mine = append(mine, m)
-			used[m] = true
-		}
+	v := from.packs.vocabulary(d.AuditOnly, d.Unratified)
+	if v == nil {
+		return nil
 	}
-	return mine
-}
-
-// openNames reads which tags and facts a reason says are open.
-func openNames(reason string) (names []string) {
-	if strings.HasPrefix(reason, "the spec names no data set") {
-		return []string{"inputs"}
+	again, x, err := screening.Explain(spec.ParsedSpec, v, d.AsOf)
+	if err != nil {
+		return nil
 	}
-	for part := range strings.SplitSeq(reason, "; ") {
-		for _, end := range []string{" is not stated", " is stated as not known", " is stated but leaves it open"} {
-			if name, ok := strings.CutSuffix(part, end); ok {
-				names = append(names, name[strings.LastIndexByte(name, ' ')+1:])
-			}
-		}
+	have, err1 := screening.MarshalDecision(again)
+	want, err2 := screening.MarshalDecision(d)
+	if err1 != nil || err2 != nil || !bytes.Equal(have, want) {
+		return nil
 	}
-	return names
-}
-
-// spokenOf gives the tag that a statement states, or else the fact: /inputs/3/license → license.
-func spokenOf(m screening.Statement) (tag, fact string) {
-	if rest, ok := strings.CutPrefix(m.Say, "{tag: "); ok {
-		tag, _, _ = strings.Cut(rest, ",")
-		return tag, ""
-	}
-	parts := strings.Split(strings.TrimPrefix(m.Pointer, "/"), "/")
-	if len(parts) > 2 && parts[0] == "inputs" {
-		parts = parts[2:]
-	}
-	return "", strings.Join(parts, ".")
-}
-
-// concerns reports whether a pointer is outside the inputs or in an input that
-// the finding leaves open. Without the spec every input may be meant.
-func (s sourceSpec) concerns(f *screening.Finding, pointer string) bool {
-	rest, ok := strings.CutPrefix(pointer, "/inputs/")
-	if !ok || s.ParsedSpec == nil || len(f.Inputs) == 0 {
-		return true
-	}
-	nth, _, _ := strings.Cut(rest, "/")
-	return slices.ContainsFunc(f.Inputs, func(open screening.InputFinding) bool {
-		i := slices.IndexFunc(s.Inputs, func(in screening.Input) bool { return in.ID == open.ID })
-		return open.State == screening.NotCheckable && fmt.Sprint(i) == nth
-	})
-}
-
-// knownTerms looks up the terms of the packs that a decision was made with. A
-// pack that is not at hand in exactly that form is left out: the report then
-// says only what the decision says.
-func knownTerms(refs []string, d *screening.Decision) map[string]*screening.Term {
-	known := map[string]*screening.Term{}
-	reg := screening.NewRegistry()
-	for _, ref := range append([]string{screening.FloorID}, refs...) {
-		b, err := loadBundle(ref, reg)
-		if err != nil || !slices.ContainsFunc(d.Packs, func(p screening.PackRef) bool { return p.SHA256 == b.Pack.SHA256 }) {
-			continue
-		}
-		for i := range b.Pack.Terms {
-			known[string(b.Pack.Layer)+":"+b.Pack.Terms[i].ID] = &b.Pack.Terms[i]
-		}
-	}
-	return known
+	return &client.Explanation{Explanation: *x}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"weir/cmd/weir/client"
 	"weir/review"
 	"weir/screening"
 )
@@ -168,7 +169,7 @@ func TestReportsOfEveryStatus(t *testing.T) {
 		for name, d := range decisions {
 			for _, format := range reportFormats {
 				var out bytes.Buffer
-				err := answer(&out, &screeningAnswer{Status: status, RunRef: "r", Decision: d}, format, source{file: "spec.yaml", raw: spec("x")})
+				err := answer(&out, &client.Screening{Status: status, RunRef: "r", Decision: d}, format, source{file: "spec.yaml", raw: spec("x")})
 				code := exitAdmit
 				if exit := (*exitError)(nil); errors.As(err, &exit) {
 					code = exit.code
@@ -208,20 +209,31 @@ type strictSARIF struct {
 			ExecutionSuccessful bool
 			ExitCode            int
 		}
-		Results []struct {
-			RuleID    string
-			RuleIndex int
-			Level     string
-			Message   struct{ Text string }
-			Locations []struct {
-				PhysicalLocation *struct {
-					ArtifactLocation struct{ URI string }
-					Region           struct{ StartLine int }
-				}
-				LogicalLocations []struct{ FullyQualifiedName string }
-			}
+		Results    []strictResult
+		ColumnKind string
+	}
+}
+
+type strictResult struct {
+	RuleID    string
+	RuleIndex int
+	Level     string
+	Message   struct{ Text string }
+	Locations []strictLocation
+	Related   []strictLocation `json:"relatedLocations"`
+}
+
+type strictLocation struct {
+	ID               int
+	PhysicalLocation *struct {
+		ArtifactLocation struct{ URI string }
+		Region           struct {
+			StartLine, StartColumn, EndLine, EndColumn int
+			Snippet                                    struct{ Text string }
 		}
 	}
+	LogicalLocations []struct{ FullyQualifiedName string }
+	Message          struct{ Text string }
 }
 
 func decodeSARIF(t *testing.T, out string) (log strictSARIF) {
@@ -317,6 +329,98 @@ func TestSARIFLines(t *testing.T) {
 	}
 }
 
+// A phrase is shown where it stands: in SARIF as a region with its text, and its
+// further places beside it; in JUnit and for GitHub by pointer, line and phrase.
+func TestReportsCarryPlaces(t *testing.T) {
+	t.Parallel()
+	pack := `schema: weir/pack/v1
+id: words
+version: "1"
+layer: ethics
+title: Words
+description: One term.
+terms:
+- {id: bad_words, title: Bad words, description: D, severity: high, violated_if: {phrases: [nerve agent synthesis]}, response: block, remedy: Take it out.}
+`
+	p, err := screening.LoadPack("words.yaml", []byte(pack), screening.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	floor, err := loadBundle(screening.FloorID, screening.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := screening.NewVocabulary(screening.NewRegistry(), screening.VocabularyConfig{}, floor.Pack, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := []byte(`schema: weir/spec/v1
+run_ref: r
+owner: ana
+objective: {kind: sft}
+inputs:
+- id: d1
+  kind: dataset
+  name: "über nerve agent synthesis" # nerve
+  description: >
+    All that is known
+    of nerve agent
+    synthesis.
+- {id: d2, kind: dataset, name: "nerve\u0020agent synthesis"}
+`)
+	spec, err := screening.ParseSpec(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := screening.Classify(spec, v, testDay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep := newReport(&client.Screening{Status: review.StatusBlocked, RunRef: "r", Decision: d}, source{file: "spec.yaml", raw: raw})
+	say := func(format string) string {
+		var out strings.Builder
+		if err := rep.explain(&out, format, false); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	log := decodeSARIF(t, say("sarif"))
+	got := map[string]string{}
+	i := slices.IndexFunc(log.Runs[0].Results, func(r strictResult) bool { return r.RuleID == "ethics:bad_words" })
+	if i < 0 || log.Runs[0].ColumnKind != "unicodeCodePoints" {
+		t.Fatalf("%+v", log)
+	}
+	for n, at := range append(log.Runs[0].Results[i].Locations, log.Runs[0].Results[i].Related...) {
+		r := at.PhysicalLocation.Region
+		got[at.LogicalLocations[0].FullyQualifiedName] = fmt.Sprintf("%d:%d-%d:%d %q", r.StartLine, r.StartColumn, r.EndLine, r.EndColumn, r.Snippet.Text)
+		if at.ID != n || !strings.Contains(at.Message.Text, "nerve agent synthesis") {
+			t.Errorf("place %d: %+v", n, at)
+		}
+	}
+	want := map[string]string{
+		"/inputs/0/name":        `8:15-8:36 "nerve agent synthesis"`,
+		"/inputs/0/description": `11:8-12:14 "nerve agent synthesis"`,
+		"/inputs/1/name":        `13:0-0:0 ""`, // escaped: the line is all that is known
+	}
+	for at := range got {
+		got[at] = regexp.MustCompile(`(\\n|\s)+`).ReplaceAllString(got[at], " ")
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for _, format := range []string{"junit", "github", "text"} {
+		out := strings.Join(strings.Fields(say(format)), " ")
+		for pointer, line := range map[string]int{"/inputs/0/name": 8, "/inputs/0/description": 11, "/inputs/1/name": 13} {
+			if !strings.Contains(out, fmt.Sprintf("%s (line %d): phrase = nerve agent synthesis", pointer, line)) {
+				t.Errorf("%s does not name %s:\n%s", format, pointer, say(format))
+			}
+		}
+	}
+	if s := rep.githubSummary(); !strings.Contains(s, "/inputs/1/name") {
+		t.Errorf("the summary leaves places out:\n%s", s)
+	}
+}
+
 func TestFileURI(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
@@ -335,11 +439,11 @@ func TestReportsAreSafe(t *testing.T) {
 	d := &screening.Decision{Outcome: screening.OutcomeEscalate, AsOf: testDay, Refusal: evil,
 		Causes:  []screening.EffectiveFinding{{Term: "ethics:x", Effect: screening.Escalate, Severity: "low", Title: evil, Remedy: evil}},
 		Missing: []screening.Statement{{Pointer: "/disclosures", Say: "{tag: a, " + evil}},
-		Ethics: []screening.EthicsVerdict{{Pack: "p", Findings: []screening.Finding{
+		Ethics: []screening.EthicsVerdict{{Pack: "p", Findings: []*screening.Finding{
 			{Term: "w", State: screening.NotCheckable, Cause: screening.CauseNoEvidence, Reason: "input " + evil + ": a is not stated"},
 			{Term: "x", State: screening.Violated, Reason: evil, Evidence: []screening.Evidence{{Name: evil, Value: evil, Pointer: "/" + evil}}},
 			{Term: "y", State: screening.Violated, Reason: evil}}}}}
-	s := &screeningAnswer{Status: review.StatusPending, RunRef: evil, Decision: d}
+	s := &client.Screening{Status: review.StatusPending, RunRef: evil, Decision: d}
 	rep := newReport(s, source{file: "dir/" + evil})
 	for _, format := range allFormats {
 		var out strings.Builder
@@ -405,50 +509,7 @@ func TestTextIsNoCommand(t *testing.T) {
 	}
 }
 
-// A finding gets, of all missing statements, those that belong to it.
-func TestChangesOfAFinding(t *testing.T) {
-	t.Parallel()
-	parsed, err := screening.ParseSpec(spec("x", "  - {id: tickets, kind: dataset} → inputs_here",
-		"inputs_here →   - {id: tickets, kind: dataset}\n  - {id: other, kind: dataset}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tag := func(at, name string) screening.Statement {
-		return screening.Statement{Pointer: at, Say: "{tag: " + name + ", state: present|absent, basis: structured}"}
-	}
-	license0 := screening.Statement{Pointer: "/inputs/0/license", Say: "license: {…}"}
-	license1 := screening.Statement{Pointer: "/inputs/1/license", Say: "license: {…}"}
-	tdm0 := screening.Statement{Pointer: "/inputs/0/license/tdm", Say: "license: {tdm: not_reserved}"}
-	purposes := screening.Statement{Pointer: "/objective/purposes", Say: "objective: {…}"}
-	minors, data := tag("/disclosures", "minors"), screening.Statement{Pointer: "/inputs", Say: "{id: ID, kind: dataset, …}"}
-	unknown := tag("/disclosures/3", "personal_data")
-	missing := []screening.Statement{license0, license1, tdm0, purposes, minors, data, unknown}
-	tickets := []screening.InputFinding{{ID: "tickets", State: screening.NotCheckable}}
-	for name, tt := range map[string]struct {
-		finding screening.Finding
-		want    []screening.Statement
-	}{
-		"a tag":                   {screening.Finding{Reason: "input a: minors is not stated; consent.status is claimed, not documented"}, []screening.Statement{minors}},
-		"a tag with a like name":  {screening.Finding{Reason: "not_minors is not stated"}, nil},
-		"a tag stated as unknown": {screening.Finding{Reason: "r", Evidence: []screening.Evidence{{Name: "tag.personal_data", Pointer: "/disclosures/3"}}}, []screening.Statement{unknown}},
-		"another tag's place":     {screening.Finding{Reason: "r", Evidence: []screening.Evidence{{Name: "tag.x", Pointer: "/disclosures/3"}}}, nil},
-		"a fact of one input":     {screening.Finding{Reason: "input tickets: license.restrictions is not stated", Inputs: tickets}, []screening.Statement{license0}},
-		"a fact of any input":     {screening.Finding{Reason: "license.restrictions is not stated"}, []screening.Statement{license0, license1}},
-		"a fact by its place":     {screening.Finding{Reason: "r", Evidence: []screening.Evidence{{Name: "license.tdm", Pointer: "/inputs/0/license/tdm"}}}, []screening.Statement{tdm0}},
-		"a fact of the spec":      {screening.Finding{Reason: "objective.purposes is not stated", Inputs: tickets}, []screening.Statement{purposes}},
-		"no data set":             {screening.Finding{Reason: "the spec names no data set"}, []screening.Statement{data}},
-		"nothing":                 {screening.Finding{Reason: "it is what it is"}, nil},
-	} {
-		tt.finding.State, tt.finding.Cause = screening.NotCheckable, screening.CauseNoEvidence
-		used := map[screening.Statement]bool{}
-		got := sourceSpec{parsed}.deciding(&tt.finding, missing, used)
-		if diff := cmp.Diff(tt.want, got); diff != "" || len(used) != len(got) {
-			t.Errorf("%s (-want +got)\n%s", name, diff)
-		}
-	}
-}
-
-// The real engine's statements find their findings: none is left over.
+// Every missing statement names its findings, and every finding what would change it.
 func TestEveryMissingStatementHasAFinding(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"blocked.yaml", "escalated.yaml"} {
@@ -461,15 +522,14 @@ func TestEveryMissingStatementHasAFinding(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said := map[screening.Statement]bool{}
-			for _, x := range newReport(s, source{raw: raw, packs: defaultPacks}).findings {
-				for _, c := range x.Change {
-					said[screening.Statement{Pointer: c.Pointer, Say: strings.TrimPrefix(c.Do, "state ")}] = true
+			for _, m := range s.Explanation.Missing {
+				if len(m.Terms) == 0 {
+					t.Errorf("%s: %+v belongs to no finding", name, m)
 				}
 			}
-			for _, m := range s.Decision.Missing {
-				if !said[m] {
-					t.Errorf("%s: %+v belongs to no finding", name, m)
+			for _, x := range newReport(s, source{raw: raw, packs: shelved(defaultPacks)}).findings {
+				if x.State != screening.Upheld && len(x.Change) == 0 && x.NoChange == "" {
+					t.Errorf("%s: %s: nothing is said of what would change it", name, x.Term)
 				}
 			}
 		}

@@ -20,6 +20,9 @@ type (
 		Tool        sarifTool         `json:"tool"`
 		Invocations []sarifInvocation `json:"invocations"`
 		Results     []sarifResult     `json:"results"`
+		ColumnKind  string            `json:"columnKind"`
+
+		rules map[string]int // index by term
 	}
 	sarifTool struct {
 		Driver sarifDriver `json:"driver"`
@@ -32,6 +35,13 @@ type (
 	sarifInvocation struct {
 		ExecutionSuccessful bool `json:"executionSuccessful"`
 		ExitCode            int  `json:"exitCode"`
+
+		Notifications []sarifNotification `json:"toolExecutionNotifications,omitzero"` // what was not decided, and why
+	}
+	sarifNotification struct {
+		Level     string          `json:"level"`
+		Message   sarifText       `json:"message"`
+		Locations []sarifLocation `json:"locations,omitzero"`
 	}
 	sarifRule struct {
 		ID                   string          `json:"id"`
@@ -57,10 +67,13 @@ type (
 		Level     string          `json:"level"`
 		Message   sarifText       `json:"message"`
 		Locations []sarifLocation `json:"locations"`
+		Related   []sarifLocation `json:"relatedLocations,omitzero"` // places beyond the first
 	}
 	sarifLocation struct {
+		ID       int            `json:"id,omitzero"`
 		Physical *sarifPhysical `json:"physicalLocation,omitzero"`
 		Logical  []sarifLogical `json:"logicalLocations,omitzero"`
+		Message  *sarifText     `json:"message,omitzero"` // what stands there
 	}
 	sarifPhysical struct {
 		Artifact sarifArtifact `json:"artifactLocation"`
@@ -70,7 +83,11 @@ type (
 		URI string `json:"uri"`
 	}
 	sarifRegion struct {
-		StartLine int `json:"startLine"`
+		StartLine   int        `json:"startLine"`
+		StartColumn int        `json:"startColumn,omitzero"` // the columns of a phrase, where they are known
+		EndLine     int        `json:"endLine,omitzero"`
+		EndColumn   int        `json:"endColumn,omitzero"`
+		Snippet     *sarifText `json:"snippet,omitzero"`
 	}
 	sarifLogical struct {
 		FullyQualifiedName string `json:"fullyQualifiedName"` // the pointer
@@ -87,19 +104,40 @@ var severityLevels = map[string]struct{ level, score string }{
 }
 
 func (r *report) sarif(w io.Writer) error {
-	run := sarifRun{Tool: sarifTool{sarifDriver{Name: "weir", Version: screening.EngineVersion}},
-		Invocations: []sarifInvocation{{true, exitCode(r.Status)}}, Results: []sarifResult{}}
-	rules := map[string]int{}
+	run := newSarifRun()
+	run.Invocations[0].ExitCode = exitCode(r.Status)
+	run.add(r)
+	return run.write(w)
+}
+
+func newSarifRun() *sarifRun {
+	return &sarifRun{Tool: sarifTool{sarifDriver{Name: "weir", Version: screening.EngineVersion}},
+		Invocations: []sarifInvocation{{ExecutionSuccessful: true}}, Results: []sarifResult{}, ColumnKind: "unicodeCodePoints", rules: map[string]int{}}
+}
+
+func (run *sarifRun) write(w io.Writer) error {
+	return writeJSON(w, sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{*run}})
+}
+
+// add adds the results of a spec, and the rules that no spec before had.
+func (run *sarifRun) add(r *report) {
+	rules := run.rules
 	for _, x := range r.all() {
-		rules[x.Term] = len(run.Tool.Driver.Rules)
-		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, x.sarifRule())
+		if _, known := rules[x.Term]; !known {
+			rules[x.Term] = len(run.Tool.Driver.Rules)
+			run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, x.sarifRule())
+		}
 	}
 	for _, x := range r.standing() {
 		level := map[weight]string{note: "note", warning: "warning", failure: "error"}[x.weight]
-		run.Results = append(run.Results, sarifResult{x.Term, rules[x.Term], level,
-			sarifMessage(append([]string{x.Title}, x.says()...)...), []sarifLocation{r.sarifLocation(&x)}})
+		result := sarifResult{x.Term, rules[x.Term], level, sarifMessage(append([]string{x.Title}, x.says()...)...), []sarifLocation{r.sarifFirst(&x)}, nil}
+		for i := 1; i < len(x.Places); i++ {
+			at := r.sarifLocation(x.Places[i])
+			at.ID = i
+			result.Related = append(result.Related, at)
+		}
+		run.Results = append(run.Results, result)
 	}
-	return writeJSON(w, sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
 }
 
 func (x *reported) sarifRule() sarifRule {
@@ -138,14 +176,31 @@ func sarifMessage(said ...string) sarifText {
 	return sarifText{strings.Join(said, "\n")}
 }
 
-// sarifLocation is the line in the spec; where it is not known, the first one.
-func (r *report) sarifLocation(x *reported) (at sarifLocation) {
-	pointer, line := x.place()
-	if name := r.fileName(); name != "" {
-		at.Physical = &sarifPhysical{sarifArtifact{fileURI(name)}, sarifRegion{max(line, 1)}}
+// sarifFirst is where a reader should look first.
+func (r *report) sarifFirst(x *reported) sarifLocation {
+	if len(x.Places) > 0 {
+		return r.sarifLocation(x.Places[0])
 	}
-	if pointer != "" || at.Physical == nil {
-		at.Logical = []sarifLogical{{printable(pointer)}}
+	pointer, line := x.place()
+	return r.sarifLocation(reportedPlace{Pointer: pointer, Line: line})
+}
+
+// sarifLocation is the phrase or the line in the spec; where it is not known, the
+// first one.
+func (r *report) sarifLocation(place reportedPlace) (at sarifLocation) {
+	if name := r.fileName(); name != "" {
+		to := sarifRegion{StartLine: max(place.Line, 1)}
+		if p := place.region; p != nil {
+			to = sarifRegion{p.startLine, p.startColumn, p.endLine, p.endColumn, &sarifText{p.snippet()}}
+		}
+		at.Physical = &sarifPhysical{sarifArtifact{fileURI(name)}, to}
+	}
+	if place.Pointer != "" || at.Physical == nil {
+		at.Logical = []sarifLogical{{printable(place.Pointer)}}
+	}
+	if place.Name != "" {
+		said := sarifMessage(printable(place.Name + " = " + place.Value))
+		at.Message = &said
 	}
 	return at
 }

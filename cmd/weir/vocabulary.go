@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"weir/screening"
@@ -20,7 +21,7 @@ var defaultPacks = []string{"content_hazards", "data_rights", "general_ethics"}
 // other by the path of its file.
 func loadBundle(ref string, reg *screening.Registry) (*screening.Bundle, error) {
 	read, path := os.ReadFile, ref
-	if !strings.ContainsAny(ref, "/.") {
+	if !isFile(ref) {
 		path = ref + ".yaml"
 		read = func(name string) ([]byte, error) {
 			data, err := fs.ReadFile(packs.FS, name)
@@ -58,6 +59,36 @@ func loadBundle(ref string, reg *screening.Registry) (*screening.Bundle, error) 
 	}
 	return b, nil
 }
+
+// findBases gives a profile the packs that it extends, for a command that looks at
+// packs one by one: from those named with it, else from the file <id>.yaml beside
+// it, else a shipped pack. The profile is bound to them by digest, so it does not
+// matter where they come from.
+func findBases(b *screening.Bundle, ref string, named []*screening.Pack, reg *screening.Registry) error {
+	at := slices.Clone(named)
+	for _, x := range b.Pack.Extends {
+		if slices.ContainsFunc(at, func(p *screening.Pack) bool { return p.ID == x.ID }) {
+			continue
+		}
+		beside := filepath.Join(filepath.Dir(ref), x.ID+".yaml")
+		if _, err := os.Stat(beside); err != nil || !isFile(ref) {
+			if beside = x.ID; !slices.Contains(shippedPacks(), x.ID) {
+				continue // Bases says that it is missing
+			}
+		}
+		base, err := loadBundle(beside, reg)
+		if err != nil {
+			return err
+		}
+		at = append(at, base.Pack)
+	}
+	var err error
+	b.Bases, err = b.Pack.Bases(at)
+	return err
+}
+
+// isFile tells the path of a pack from the id of a shipped one.
+func isFile(ref string) bool { return strings.ContainsAny(ref, "/.") }
 
 // packError gives the exit code of a pack that could not be loaded: one that is
 // not there is a mistake in the call, one that is there and broken is not.
@@ -113,6 +144,11 @@ func loadVocabulary(refs []string, auditOnly, unratified bool) (*screening.Vocab
 	all := make([]*screening.Pack, len(bundles))
 	for i, b := range bundles {
 		all[i] = b.Pack
+	}
+	for _, b := range bundles {
+		if b.Bases, err = b.Pack.Bases(all); err != nil {
+			return nil, exitWith(exitPackInvalid, err)
+		}
 		if err := b.InForce(reg, floor.Pack); err != nil && !unratified {
 			return nil, exitWith(exitPackInvalid, err)
 		}
