@@ -10,7 +10,7 @@ FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /weir /weir
 USER 65532:65532
-EXPOSE 8080
+EXPOSE 8080 8443
 # people.yaml and policies.yaml are mounted here.
 VOLUME ["/etc/weir"]
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s CMD ["/weir", "ready"]
