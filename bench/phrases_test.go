@@ -53,3 +53,14 @@ func TestLiteral(t *testing.T) {
 		t.Errorf("kept %v", got)
 	}
 }
+
+func TestAppendLower(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	for c := range 128 {
+		text.WriteString(strings.Repeat("x", c%9) + string(rune(c)))
+	}
+	if got := string(appendLower(nil, text.String())); got != strings.ToLower(text.String()) {
+		t.Errorf("%q", got)
+	}
+}
