@@ -4,19 +4,34 @@ GO ?= go
 
 .PHONY: help
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: postgres build ## Set up, run the whole path once with real parts, and stop everything
 	@deploy/demo.sh
 
+.PHONY: newcomer
+newcomer: postgres hook-tools ## Walk the README as it stands, in a fresh clone, and compare what it shows
+	$(GO) run ./deploy/newcomer
+
 .PHONY: test
-test: postgres ## Run all tests; they start a private Postgres and stop it again
-	$(GO) test -timeout 8m ./...
+test: postgres hook-tools ## Run all tests; they start a private Postgres and stop it again
+	$(GO) test -timeout 20m ./...
+
+.PHONY: test-browser
+test-browser: postgres chromium ## Drive the console in a real browser; pictures go to screenshots/
+	@mkdir -p screenshots
+	WEIR_SCREENSHOTS=$(CURDIR)/screenshots $(GO) test -tags browser -count 1 -timeout 5m -run Browser ./cmd/weir/console
 
 .PHONY: race
-race: postgres ## Run all tests under the race detector
-	$(GO) test -race -timeout 15m ./...
+race: postgres ## Run the tests of one process under the race detector
+	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -vx weir/cmd/weir) # that one drives a binary built without it
+
+.PHONY: test-deploy
+test-deploy: postgres ## Test what else is in deploy/: charts, Kueue, dashboard, compose file (minutes)
+	cd deploy/kubernetes && $(GO) test -timeout 5m ./...
+	cd deploy/kueue && $(GO) test -timeout 5m ./...
+	cd deploy/operations && $(GO) test -timeout 5m ./...
 
 .PHONY: build
 build: ## Build the binaries into bin/
@@ -27,6 +42,7 @@ build: ## Build the binaries into bin/
 lint: ## Check formatting, vet, staticcheck, and that go.mod is tidy
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
+	$(GO) vet -tags browser ./cmd/weir/console
 	$(GO) tool staticcheck ./...
 	$(GO) mod tidy -diff
 
@@ -42,6 +58,11 @@ fuzz: ## Fuzz every target for 20 seconds each
 bench: ## Compare with peers in one run; writes the figures to docs/performance.md
 	cd bench && $(GO) run . && $(GO) run ./identity
 
+.PHONY: bench-record
+bench-record: postgres ## Measure the record: a million exported, the cost of the log
+	$(GO) test ./cmd/weir -run '^$$' -bench 'Export$$' -benchtime 1000000x -timeout 120m
+	$(GO) test ./cmd/weir/api -run '^$$' -bench Sequencing -benchtime 1x -timeout 20m
+
 .PHONY: packs
 packs: build ## Ratify the shipped packs again after a change
 	@for p in safety_floor $$(cd screening/packs && ls *.yaml | grep -v cases | sed 's/\.yaml//' | grep -v safety_floor); do \
@@ -53,6 +74,16 @@ vocabulary: build ## Write docs/vocabulary.md from the shipped packs
 
 # The tests and the demo need the Postgres server programs, nothing more: no
 # running server, no database. They are installed only when they are missing.
+# The browser tests need Debian's or another Chromium, found by name or WEIR_CHROMIUM.
+.PHONY: chromium
+chromium:
+	@deploy/chromium.sh
+
 .PHONY: postgres
 postgres:
 	@deploy/postgres.sh
+
+# The tests run the hooks of orchestrators and the receiver in Python.
+.PHONY: hook-tools
+hook-tools:
+	@deploy/hook-tools.sh
