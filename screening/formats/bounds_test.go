@@ -1,3 +1,8 @@
+// The race detector makes pools forget what they hold, so that more is allocated
+// than is in use.
+
+//go:build !race
+
 package formats
 
 import (
