@@ -312,7 +312,7 @@ with replay as (
 		clock_timestamp() -- not the transaction's start: the latest is the one that got the locks last
 	from go
 ), joined as ( -- a vote that holds the screening comes first, and whoever joins now comes after it
-	select s.id from screening s, verdict v where s.id = v.id and v.says = 'existing' for key share of s
+	select s.id from verdict v, lateral (select s.id from screening s where s.id = v.id offset 0 for key share) s where v.says = 'existing'
 ), new_party as (
 	insert into screening_party (screening_id, project, name, since)
 	select x.id, @project::text, p.name, clock_timestamp() from (select id from joined union all select @id::uuid from go) x,
@@ -322,12 +322,13 @@ with replay as (
 	insert into finding (screening_id, project, term, pack, state, cause, effect, severity, causing, sha256, pinned)
 	select @id::uuid, @project::text, f.* from go, f
 ), held as ( -- screenings are locked before their reviews, as everywhere, and read as they are then
-	select s.id, s.status, s.decided_by, s.floor_violated, s.id in (select id from rival) as rival, waived_until(s) > now() as waived,
-		s.run_ref, s.outcome, s.spec_sha256, s.status = 'admitted' and s.admitted_until > now() as admitted
-	from screening s
-	where exists (select from go) and s.id in ( -- not by "or", which would read every screening there is
-		select id from rival union all select id from screening where project = @project::text and spec_sha256 = @spec::bytea)
-	for update
+	select s.*, s.id in (select id from rival) as rival
+	from (select id from rival union select id from screening where project = @project::text and spec_sha256 = @spec::bytea) w,
+		lateral ( -- "offset 0" keeps it a lookup for each: statistics of a young table let all of it be read
+			select s.id, s.status, s.decided_by, s.floor_violated, waived_until(s) > now() as waived,
+				s.run_ref, s.outcome, s.spec_sha256, s.status = 'admitted' and s.admitted_until > now() as admitted
+			from screening s where s.id = w.id offset 0 for update) s
+	where exists (select from go)
 ), superseded as ( -- people's block stays one: only its appeal ends
 	update screening s set status = 'superseded', superseded_by = @id::uuid, admitted_until = null, changed_at = now()
 	from held h
