@@ -48,10 +48,10 @@ lint: ## Check formatting, vet, staticcheck, and that go.mod is tidy
 
 .PHONY: fuzz
 fuzz: ## Fuzz every target for 20 seconds each
-	@set -e; for file in $$(git grep -l '^func Fuzz' -- '*_test.go'); do \
+	@set -e -o pipefail; for file in $$(git grep -l '^func Fuzz' -- '*_test.go'); do \
 		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(.*/\1/p' $$file); do \
 			echo "== $$target in ./$$(dirname $$file)"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime 20s ./$$(dirname $$file) | tee /dev/stderr | grep -q 'fuzz: elapsed'; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime 20s ./$$(dirname $$file) | tee /dev/stderr | grep 'fuzz: elapsed' >/dev/null; \
 		done; done
 
 .PHONY: bench
