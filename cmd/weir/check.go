@@ -142,7 +142,7 @@ func newCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if wait > 0 && s.Status == review.StatusPending {
+			if wait > 0 && s.Status == review.StatusPending && s.Would == "" { // report mode waits for nobody
 				if s, err = waitFor(cmd.Context(), c, s.ID, wait, conn.timeout); err != nil {
 					return err
 				}

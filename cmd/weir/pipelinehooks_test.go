@@ -405,8 +405,8 @@ func TestHooksOnALiveGate(t *testing.T) {
 	}
 }
 
-// In report mode the hooks let pass what the gate reports, say so, and are closed as
-// ever to what the floor blocks.
+// In report mode the hooks let pass what the gate reports, say so, wait for nobody, and
+// are closed as ever to what the floor blocks.
 func TestHooksInReportMode(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
@@ -417,9 +417,16 @@ func TestHooksInReportMode(t *testing.T) {
 	for _, h := range allHooks(t) {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()
+			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				if req.URL.Query().Has("wait") {
+					t.Errorf("it waits for people: %s", req.URL)
+				}
+				forward(t, w, req, g.url)
+			}))
+			t.Cleanup(proxy.Close)
 			run := regexp.MustCompile(`[^a-z]+`).ReplaceAllString(h.name, "-")
-			passes := startPipelineHook(t, h, g.url, db.token, spec(run+"-passes", escalates))
-			blocked := startPipelineHook(t, h, g.url, db.token, spec(run+"-blocked", blocks))
+			passes := startPipelineHook(t, h, proxy.URL, db.token, spec(run+"-passes", escalates))
+			blocked := startPipelineHook(t, h, proxy.URL, db.token, spec(run+"-blocked", blocks))
 			if got := passes(); !got.trained() || got.code != 0 || h.asker && h.name != "slurm" && !strings.Contains(strings.ToLower(got.stdout+got.stderr), "report mode") {
 				t.Errorf("reported: exit %d\n%s%s", got.code, got.stdout, got.stderr)
 			}
