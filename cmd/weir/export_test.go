@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -311,14 +312,13 @@ func TestSigningKeyMustBeSecret(t *testing.T) {
 	if again, err := ensureSigningKey(filepath.Dir(path)); err != nil || again != path {
 		t.Errorf("%s, %v", again, err)
 	}
-	if _, err := loadSigningKeys([]string{path}); err != nil {
-		t.Error(err)
-	}
-	if err := os.Chmod(path, 0o640); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := loadSigningKeys([]string{path}); err == nil || !strings.Contains(err.Error(), "chmod 600") {
-		t.Errorf("readable by others: %v", err)
+	for mode, fine := range map[fs.FileMode]bool{0o600: true, 0o400: true, 0o440: true, 0o640: true, 0o660: false, 0o644: false, 0o602: false, 0o604: false} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := loadSigningKeys([]string{path}); fine && err != nil || !fine && (err == nil || !strings.Contains(err.Error(), "chmod 600")) {
+			t.Errorf("with mode %o: %v", mode, err)
+		}
 	}
 }
 

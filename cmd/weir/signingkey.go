@@ -16,8 +16,9 @@ import (
 // signingKeyFile is where the key of a private database's log is kept.
 const signingKeyFile = "signing.key"
 
-// loadSigningKeys reads the keys that sign the log, exports and admissions. Others
-// must not be able to read the files.
+// loadSigningKeys reads the keys that sign the log, exports and admissions. Only the
+// owner and the group may be able to read the files, and only the owner to write them:
+// a secret that Kubernetes mounts is readable by the pod's group.
 func loadSigningKeys(paths []string) ([]ledger.Signer, error) {
 	keys := make([]ledger.Signer, len(paths))
 	for i, path := range paths {
@@ -25,8 +26,8 @@ func loadSigningKeys(paths []string) ([]ledger.Signer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("signing key: %w", err)
 		}
-		if info.Mode().Perm()&0o077 != 0 {
-			return nil, fmt.Errorf("signing key %s: others can read it; run chmod 600 on it", path)
+		if info.Mode().Perm()&0o027 != 0 {
+			return nil, fmt.Errorf("signing key %s: others can read it or its group can write it; run chmod 600 on it", path)
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {
