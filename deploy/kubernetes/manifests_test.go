@@ -150,6 +150,7 @@ envSecrets: [weir-endpoints]
 packs: [data_rights, /etc/weir/house.yaml]
 baseURL: https://weir.example
 tls: {secret: gate-tls}
+signing: {secret: log-key, keys: [old.key, new.key]}
 hook:
   enabled: true
   service: gpu-cluster
@@ -178,6 +179,9 @@ func TestChart(t *testing.T) {
 		"with the hook":   {"hook: {enabled: true}", 7},
 		"as in weir.yaml": {read(t, "values.yaml"), 7},
 		"changed":         {changed, 7},
+		"TLS alone":       {"tls: {secret: gate-tls}", 6},
+		"TLS and hook":    {"{tls: {secret: gate-tls}, hook: {enabled: true}}", 7},
+		"a signing key":   {"signing: {secret: log-key}", 6},
 		"one replica":     {"{replicas: 1, networkPolicy: {enabled: false}}", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +197,9 @@ func TestChart(t *testing.T) {
 			if len(objects) != c.kinds {
 				t.Errorf("%d objects, want %d\n%s", len(objects), c.kinds, text)
 			}
-			checkPod(t, one[appsv1.Deployment](t, objects))
+			d := one[appsv1.Deployment](t, objects)
+			checkPod(t, d)
+			checkService(t, one[corev1.Service](t, objects), d)
 		})
 	}
 }
@@ -236,6 +242,22 @@ func checkPod(t *testing.T, d *appsv1.Deployment) {
 	}
 }
 
+// checkService holds every rendering to what an API server takes: ports with names and
+// numbers of their own, each to one that the pod has, in both objects.
+func checkService(t *testing.T, s *corev1.Service, d *appsv1.Deployment) {
+	t.Helper()
+	names, numbers := map[string]bool{}, map[int32]bool{}
+	for _, p := range s.Spec.Ports {
+		if names[p.Name] || numbers[p.Port] {
+			t.Errorf("port %s %d is there twice", p.Name, p.Port)
+		}
+		names[p.Name], numbers[p.Port] = true, true
+		if !slices.ContainsFunc(d.Spec.Template.Spec.Containers[0].Ports, func(c corev1.ContainerPort) bool { return c.Name == p.TargetPort.StrVal }) {
+			t.Errorf("port %s leads to %s, which the pod has not", p.Name, p.TargetPort.StrVal)
+		}
+	}
+}
+
 func TestChangedValues(t *testing.T) {
 	t.Parallel()
 	text, err := render(t, valuesOf(t, changed))
@@ -252,13 +274,18 @@ func TestChangedValues(t *testing.T) {
 		t.Errorf("%d replicas of %s", *d.Spec.Replicas, c.Image)
 	}
 	if diff := cmp.Diff([]string{"serve", "--listen=0.0.0.0:8080", "--config=/etc/weir", "--packs=data_rights,/etc/weir/house.yaml", "--base-url=https://weir.example",
-		"--tls-cert=/etc/weir-tls/tls.crt", "--tls-key=/etc/weir-tls/tls.key", "--hooks-listen=0.0.0.0:8443", "--hooks-cert=/etc/weir-hook/tls.crt", "--hooks-key=/etc/weir-hook/tls.key",
+		"--tls-cert=/etc/weir-tls/tls.crt", "--tls-key=/etc/weir-tls/tls.key", "--signing-key=/etc/weir-signing/old.key,/etc/weir-signing/new.key", "--hooks-listen=0.0.0.0:8443", "--hooks-cert=/etc/weir-hook/tls.crt", "--hooks-key=/etc/weir-hook/tls.key",
 		"--hooks-client-ca=/etc/weir-hook-clients/ca.crt", "--hooks-service=gpu-cluster", "--hooks-project=default", "--hooks-client-names=a,b"}, c.Args); diff != "" {
 		t.Error(diff)
 	}
 	if s := one[corev1.Service](t, objects); c.ReadinessProbe.HTTPGet.Scheme != corev1.URISchemeHTTPS || c.LivenessProbe.HTTPGet.Scheme != corev1.URISchemeHTTPS ||
-		s.Spec.Ports[0].Port != 443 || !slices.ContainsFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "gate-tls" }) {
+		s.Spec.Ports[0].Port != 8080 || !slices.ContainsFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "gate-tls" }) {
 		t.Errorf("TLS: %+v, %+v", c.ReadinessProbe, s.Spec.Ports)
+	}
+	// Readable by the pod's group, which fsGroup gives the files to, and by nobody else.
+	if i := slices.IndexFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "signing" }); i < 0 || d.Spec.Template.Spec.Volumes[i].Secret.SecretName != "log-key" ||
+		*d.Spec.Template.Spec.Volumes[i].Secret.DefaultMode != 0o440 || !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "signing" && m.MountPath == "/etc/weir-signing" }) {
+		t.Errorf("signing key: %+v, %+v", d.Spec.Template.Spec.Volumes, c.VolumeMounts)
 	}
 	if ref := c.Env[0].ValueFrom.SecretKeyRef; ref.Name != "pg" || ref.Key != "url" || c.EnvFrom[0].SecretRef.Name != "weir-endpoints" {
 		t.Errorf("environment: %+v %+v", c.Env, c.EnvFrom)
@@ -321,6 +348,8 @@ func TestValuesAreChecked(t *testing.T) {
 		"a fail-open hook":  "hook: {enabled: true, failurePolicy: Ignore}",
 		"too long a limit":  "hook: {timeoutSeconds: 60}",
 		"no database":       "database: {secret: \"\"}",
+		"a signing path":    "signing: {secret: x, keys: [../weir/people.yaml]}",
+		"no signing key":    "signing: {secret: x, keys: []}",
 		"an injected image": "image: {pullPolicy: \"Always\\nprivileged: true\"}",
 	} {
 		if text, err := render(t, valuesOf(t, values)); err == nil {
