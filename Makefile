@@ -7,7 +7,7 @@ help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: postgres build ## Set up, run the whole path once with real parts, and stop everything
+demo: postgres hook-tools build ## Set up, run the whole path once with real parts, and stop everything
 	@deploy/demo.sh
 
 .PHONY: newcomer
@@ -24,11 +24,11 @@ test-browser: postgres chromium ## Drive the console in a real browser; pictures
 	WEIR_SCREENSHOTS=$(CURDIR)/screenshots $(GO) test -tags browser -count 1 -timeout 5m -run Browser ./cmd/weir/console
 
 .PHONY: race
-race: postgres ## Run the tests of one process under the race detector
+race: postgres hook-tools ## Run the tests of one process under the race detector
 	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -vx weir/cmd/weir) # that one drives a binary built without it
 
 .PHONY: test-deploy
-test-deploy: postgres ## Test what else is in deploy/: charts, Kueue, dashboard, compose file (minutes)
+test-deploy: postgres hook-tools ## Test what else is in deploy/: charts, Kueue, dashboard, compose file (minutes)
 	cd deploy/kubernetes && $(GO) test -timeout 5m ./...
 	cd deploy/kueue && $(GO) test -timeout 5m ./...
 	cd deploy/operations && $(GO) test -timeout 5m ./...
@@ -83,7 +83,8 @@ chromium:
 postgres:
 	@deploy/postgres.sh
 
-# The tests run the hooks of orchestrators and the receiver in Python.
+# The tests run the hooks of orchestrators and the receiver in Python; certificates are
+# made with openssl, and the demo asks with curl.
 .PHONY: hook-tools
 hook-tools:
 	@deploy/hook-tools.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure that python3 (3.9 or newer), curl and openssl are on this machine, for the
-# tests of the hooks. Installs Debian's or Ubuntu's packages when they are missing.
+# demo and the tests. Installs Debian's or Ubuntu's packages when they are missing.
 set -euo pipefail
 
 found() {
@@ -13,13 +13,13 @@ if [ "$(id -u)" -ne 0 ]; then
 	if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
 		as_root="sudo"
 	else
-		echo "The tests of the hooks need python3 (3.9 or newer), curl and openssl. Run this once, then make again:" >&2
+		echo "The demo and the tests need python3 (3.9 or newer), curl and openssl. Run this once, then make again:" >&2
 		echo "  sudo apt-get install -y --no-install-recommends python3 curl openssl" >&2
 		exit 1
 	fi
 fi
 if ! command -v apt-get >/dev/null; then
-	echo "The tests of the hooks need python3 (3.9 or newer), curl and openssl." >&2
+	echo "The demo and the tests need python3 (3.9 or newer), curl and openssl." >&2
 	echo "Install them with this system's package manager." >&2
 	exit 1
 fi

@@ -28,6 +28,8 @@ var made = []string{"/var/tmp/weir-tour", "/var/tmp/weir-audit"}
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute) // a command that hangs must not hang CI
+	defer cancel()
 	if err := walk(ctx, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "FAILED:", err)
 		os.Exit(1)
@@ -112,6 +114,7 @@ func startShell(ctx context.Context, dir string) (*shell, error) {
 	s.cmd.ExtraFiles = []*os.File{write} // descriptor 3
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.cmd.Cancel = func() error { return syscall.Kill(-s.cmd.Process.Pid, syscall.SIGTERM) }
+	s.cmd.WaitDelay = time.Minute // for what does not end when it is asked to
 	// Of this process's environment only what a login would give.
 	for _, name := range []string{"PATH", "HOME", "USER", "LANG", "GOPATH", "GOMODCACHE", "GOCACHE", "GOFLAGS", "GOPROXY", "GOTOOLCHAIN", "TMPDIR", "WEIR_PG_BIN"} {
 		if value, ok := os.LookupEnv(name); ok {
@@ -121,13 +124,18 @@ func startShell(ctx context.Context, dir string) (*shell, error) {
 	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	return s, s.cmd.Start()
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	// However the shell ends, what it left in the background ends before it.
+	_, err = io.WriteString(s.stdin, "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n")
+	return s, err
 }
 
-// end stops the shell and all that it left in the background.
+// end stops the shell and all that it left in the background, and waits for both: the
+// directories that they use are removed next.
 func (s *shell) end() {
 	_ = s.stdin.Close()
-	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGTERM)
 	_ = s.cmd.Wait()
 }
 
