@@ -58,6 +58,8 @@ func spdxProblem(document []byte) error {
 	return d.Validate(false)
 }
 
+var packages = regexp.MustCompile(`"type": ?"(software_Package|dataset_DatasetPackage|ai_AIPackage)"`)
+
 // TestExportsAreValid: whatever the spec, a BOM keeps to the published schema of
 // CycloneDX 1.6, and SPDX's own library reads and accepts an SPDX document, with
 // every input in it.
@@ -81,12 +83,8 @@ func TestExportsAreValid(t *testing.T) {
 			if err := spdxProblem(document.Bytes); err != nil {
 				t.Errorf("SPDX: %v", err)
 			}
-			var d spdx.Document
-			if err := d.FromJSON(bytes.NewReader(document.Bytes)); err != nil {
-				t.Fatal(err)
-			}
-			if got, want := strings.Count(string(document.Bytes), `"spdxId"`), len(spec.Inputs); got <= want {
-				t.Errorf("%d elements for %d inputs", got, want)
+			if got, want := len(packages.FindAll(document.Bytes, -1)), len(spec.Inputs)+1; got < want { // and the run
+				t.Errorf("%d packages for %d inputs", got, want-1)
 			}
 		})
 	}

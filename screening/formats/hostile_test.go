@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -29,6 +30,9 @@ func neverLost(t *testing.T, table []spelling) {
 			}
 			for _, s := range tt.values {
 				im, err := Read(tt.file, []byte(tt.text(s)))
+				if refused := (*RefusedError)(nil); errors.As(err, &refused) && refused.Reason == NotJSON {
+					t.Errorf("%.90s: %v; the test shows nothing", s, err)
+				}
 				if err != nil {
 					continue // nothing was imported
 				}

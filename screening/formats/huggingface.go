@@ -60,7 +60,9 @@ func readDatasetCard(r *reader) error {
 	r.card(rec, v)
 	r.set(rec, &rec.Name, "/name", v.any("pretty_name"))
 	r.set(rec, &rec.Shape.SizeRaw, "/shape/size_raw", joined(v.any("size_categories")))
-	r.set(rec, &rec.Input.Version, "/version", v.get("dataset_info").any("version"))
+	for _, of := range []value{v, v.get("dataset_info")} {
+		r.set(rec, &rec.Input.Version, "/version", of.any("version"))
+	}
 	for _, parents := range v.all("source_datasets") {
 		r.sourceDatasets(rec, parents)
 	}

@@ -78,7 +78,6 @@ func detectDatasetInfo(s *source) int {
 	if s.card || !root.is(isMap) || len(root.keys) == 0 {
 		return 0
 	}
-	sure := certain
 	for i := range root.keys {
 		d := root.member(i)
 		old := false
@@ -89,7 +88,7 @@ func detectDatasetInfo(s *source) int {
 			return 0
 		}
 	}
-	return sure
+	return certain
 }
 
 // readDatasetInfo reads what names of data sets stand for.

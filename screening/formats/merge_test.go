@@ -120,7 +120,8 @@ func TestContradictions(t *testing.T) {
 		{"parents and none", card("source_datasets: [original]"), rock(`"isBasedOn": "https://x.example/p"`), "", func(in *screening.Input) bool {
 			return len(in.Lineage.DerivedFrom) == 1
 		}},
-		{"two versions", card("version: 1.0"), rock(`"version": "2.0"`), "", nil},
+		{"two versions", card("version: 1.0"), rock(`"version": "2.0"`), "/version", func(in *screening.Input) bool { return in.Version == "1.0" }},
+		{"two versions of one card", card("version: 1.0\ndataset_info: {version: 2.0}"), rock(`"x": 1`), "/dataset_info/version", func(in *screening.Input) bool { return in.Version == "1.0" }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
