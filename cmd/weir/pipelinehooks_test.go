@@ -427,13 +427,37 @@ func TestHooksInReportMode(t *testing.T) {
 			run := regexp.MustCompile(`[^a-z]+`).ReplaceAllString(h.name, "-")
 			passes := startPipelineHook(t, h, proxy.URL, db.token, spec(run+"-passes", escalates))
 			blocked := startPipelineHook(t, h, proxy.URL, db.token, spec(run+"-blocked", blocks))
-			if got := passes(); !got.trained() || got.code != 0 || h.asker && h.name != "slurm" && !strings.Contains(strings.ToLower(got.stdout+got.stderr), "report mode") {
+			if got := passes(); !got.trained() || got.code != 0 || h.asker && !strings.Contains(strings.ToLower(got.stdout+got.stderr), "report mode") {
 				t.Errorf("reported: exit %d\n%s%s", got.code, got.stdout, got.stderr)
 			}
 			if got := blocked(); got.trained() || got.code == 0 || h.codes && got.code != exitBlock {
 				t.Errorf("blocked by the floor: exit %d\n%s%s", got.code, got.stdout, got.stderr)
 			}
 		})
+	}
+}
+
+// What a gate in report mode would do is one of two words; whatever else it says, the
+// hooks that read its answer with the shell are closed.
+func TestShellHooksKnowWhatIsReported(t *testing.T) {
+	t.Parallel()
+	raw := spec("reported")
+	for _, h := range []pipelineHook{
+		{"shell", true, true, script(`sh "$HOOKS/shell/gate.sh" "$SPEC" && echo TRAINED`)},
+		{"slurm", false, true, prolog},
+	} {
+		for word, passes := range map[string]bool{"block": true, "escalate": true, "admit": false, "": false, "blocked": false, "revoke": false} {
+			t.Run(h.name+" "+word, func(t *testing.T) {
+				t.Parallel()
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					fmt.Fprintf(w, `{"gate":"pending","would":%q,"report_until":"2027-01-01","screening":"S","spec_sha256":"%x"}`+"\n", word, sha256.Sum256(raw))
+				}))
+				t.Cleanup(server.Close)
+				if got := runHook(t, h, server.URL, "key", raw); got.trained() != passes || (got.code == 0) != passes || passes && !strings.Contains(got.stderr, "report mode") {
+					t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
+				}
+			})
+		}
 	}
 }
 
@@ -583,6 +607,15 @@ func faultyGates(t testing.TB, live, token string, spec []byte) map[string]strin
 		}),
 		"an unknown authority": selfSigned.URL,
 		"TLS on a plain port":  strings.Replace(live, "http:", "https:", 1),
+	}
+}
+
+// Without an answer there is no report: code scanning refuses an empty file.
+func TestNoEmptyReportIsUploaded(t *testing.T) {
+	t.Parallel()
+	h := pipelineHook{command: script("code=0\n(\n" + ciScript(t, "github/train.yaml") + "\n) || code=$?\n[ -e weir.sarif ] || echo NO REPORT\nexit $code")}
+	if got := runHook(t, h, "http://"+unusedAddress(t), "key", spec("r"), "WEIR_TIMEOUT=1"); got.code != exitNoAnswer || !strings.Contains(got.stdout, "NO REPORT") {
+		t.Errorf("exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 }
 

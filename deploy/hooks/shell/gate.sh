@@ -23,7 +23,7 @@ answer=$(printf 'header = "Authorization: Bearer %s"\n' "$WEIR_KEY" |
 body=${answer%?????} status=${answer##*[!0-9]}
 case $status$body in
 200*'"gate":"admitted"'*"\"spec_sha256\":\"$sum\""*'}') exit 0 ;;
-200*'"gate":"'*'"would":"'*"\"spec_sha256\":\"$sum\""*'}')
+200*'"gate":"'*'"would":"block"'*"\"spec_sha256\":\"$sum\""*'}' | 200*'"gate":"'*'"would":"escalate"'*"\"spec_sha256\":\"$sum\""*'}')
 	echo "weir gate: report mode lets this run pass; weir explain says what would stop it" >&2 ;;
 403*'"gate":"blocked"'*) closed 10 "the spec is blocked; weir explain says why" ;;
 409*'"gate":"pending"'*) closed 11 "people have to decide; ask again later" ;;
