@@ -8,6 +8,7 @@ import (
 
 	"weir/screening"
 	"weir/store/ledger"
+	"weir/webhooks"
 )
 
 // declarations is everything that weir serve reads before it touches anything.
@@ -38,31 +39,45 @@ func (d *declarations) parts() []declared {
 			return nil
 		}
 	}
+	d.deployment = &deployment{} // stays so where it cannot be read: the parts below go on
 	return []declared{
 		{"listener", usage(o.checkListener), o.describeListener},
-		{"kubernetes hook", usage(o.hooks.check), o.hooks.describe},
 		{"packs", func() (err error) {
 			d.vocabulary, err = loadVocabulary(o.packs, o.auditOnly, o.unratified)
 			return err
 		}, func() string { return count(len(d.vocabulary.Packs()), "pack", "packs") + " in use" }},
-		{"declarations", usage(func() (err error) {
-			d.deployment, err = loadDeployment(o.configDir, d.log)
+		{"declarations", usage(func() error {
+			loaded, err := loadDeployment(o.configDir, d.log)
+			if err == nil {
+				d.deployment = loaded
+			}
 			return err
 		}), func() string {
 			return fmt.Sprintf("people, policies, %s and %s in %s", count(len(d.deployment.endpoints), "endpoint", "endpoints"),
 				count(d.deployment.access.Issuers(), "issuer of tokens", "issuers of tokens"), o.configDir)
 		}},
+		{"kubernetes hook", usage(func() error { return o.hooks.check(d.deployment.people) }), o.hooks.describe},
 		{"signing keys", usage(func() (err error) {
 			d.keys, err = loadSigningKeys(o.signingKeys)
 			return err
 		}), func() string { return count(len(d.keys), "key", "keys") }},
-		{"witnesses", usage(o.witnesses.check), o.witnesses.describe},
+		{"witnesses", usage(func() error {
+			dsn, err := o.at.url()
+			if err != nil { // which is said of the database
+				dsn = ""
+			}
+			return o.witnesses.check(len(o.signingKeys) > 0 || dsn == "") // a private Postgres has a key of its own
+		}), o.witnesses.describe},
 		{"webhooks", usage(func() error {
 			if _, _, err := net.SplitHostPort(o.resolver); o.resolver != "" && err != nil {
 				return fmt.Errorf("--webhook-resolver must be HOST:PORT, for example 10.0.0.53:53: %w", err)
 			}
-			return o.breaker.WithDefaults().Validate()
-		}), func() string { return "resolver and breaker" }},
+			if err := o.breaker.WithDefaults().Validate(); err != nil {
+				return err
+			}
+			_, err := webhooks.New(nil, d.deployment.endpoints, o.webhooks)
+			return err
+		}), func() string { return "resolver, breaker, schedule and lease" }},
 		{"traces", usage(func() error {
 			_, err := tracingWanted(os.Getenv)
 			return err

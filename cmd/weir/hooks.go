@@ -72,20 +72,24 @@ func (o *hookOptions) given() (bool, error) {
 	return false, nil
 }
 
-// check reads what there is to be read before a start.
-func (o *hookOptions) check() error {
+// check reads what there is to be read before a start. Of people that could not be
+// read, which are nil, the service is not looked for.
+func (o *hookOptions) check(people *review.People) error {
 	given, err := o.given()
 	if err != nil || !given {
 		return err
 	}
-	return kubernetes.CheckFiles(o.tls)
+	if err := kubernetes.CheckFiles(o.tls); err != nil || people == nil {
+		return err
+	}
+	return kubernetes.CheckService(people, o.config.Service)
 }
 
 func (o *hookOptions) describe() string {
 	if o.listen == "" {
 		return "none"
 	}
-	return "certificate, key and client CA can be read"
+	return "certificate, key and client CA can be read; submits as " + o.config.Service
 }
 
 // hook is the running webhook. Its zero value is none.

@@ -121,6 +121,9 @@ func (o *serveOptions) checkListener() error {
 	if o.rate < 0 {
 		return errors.New("--rate-limit must not be negative; 0 sets no limit")
 	}
+	if err := console.CheckBaseURL(o.baseURL); err != nil {
+		return err
+	}
 	if o.tls.Cert == "" && o.tls.Key == "" {
 		if o.tls.MinVersion != "1.2" && o.tls.MinVersion != "1.3" {
 			return errors.New("--tls-min-version must be 1.2 or 1.3")
@@ -288,6 +291,14 @@ func serve(ctx context.Context, o serveOptions, log *slog.Logger) error {
 	if err := floor.first(ctx); err != nil { // before anybody is told that such an admission holds
 		return startError(ctx, err)
 	}
+	witnesses, err := o.witnesses.watch(st, keys, o.webhooks, metrics, log)
+	if err != nil {
+		return exitWith(exitUsage, err)
+	}
+	pages, err := console.New(desk, st, st, console.Config{BaseURL: o.baseURL, Issuers: d.access, Log: log})
+	if err != nil {
+		return exitWith(exitUsage, err)
+	}
 	o.hooks.tls.MinVersion = o.tls.MinVersion
 	o.hooks.config.BaseURL, o.hooks.config.Answered = o.baseURL, func(a kubernetes.Answered) { metrics.Hook(a.Kind, string(a.Result), a.Took) }
 	hook, err := startHook(o.hooks, desk, traces, served, log)
@@ -296,6 +307,7 @@ func serve(ctx context.Context, o serveOptions, log *slog.Logger) error {
 	}
 	defer hook.close()
 
+	// From here on every return waits for the work, which uses the store.
 	workCtx, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	var work sync.WaitGroup
@@ -318,16 +330,8 @@ func serve(ctx context.Context, o serveOptions, log *slog.Logger) error {
 	watch := &exampleWatch{vocabulary: vocabulary, store: st, metrics: metrics, log: log}
 	work.Go(func() { repeat(workCtx, watchEvery, watch.look) })
 	work.Go(func() { repeat(workCtx, enforceEvery, floor.look) })
-	witnesses, err := o.witnesses.watch(st, keys, o.webhooks, metrics, log)
-	if err != nil {
-		return exitWith(exitUsage, err)
-	}
 	if witnesses != nil {
 		work.Go(func() { repeat(workCtx, witnessEvery, witnesses.look) })
-	}
-	pages, err := console.New(desk, st, st, console.Config{BaseURL: o.baseURL, Issuers: d.access, Log: log})
-	if err != nil {
-		return exitWith(exitUsage, err)
 	}
 	endpoints := &endpointWatch{store: st, metrics: metrics, log: log}
 	work.Go(func() { repeat(workCtx, endpointsEvery, endpoints.look) })

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"weir/webhooks/witness/witnesstest"
 )
 
 // notPaths are the settings whose texts name no file. A new one goes here or gets
@@ -284,6 +286,10 @@ func TestConfigCheck(t *testing.T) {
 	if got := check(configFor(t, "http://127.0.0.1:1/hook")); got.code != 0 || !strings.Contains(got.stdout, "1 endpoint") || strings.Contains(got.stdout, "fault") {
 		t.Errorf("a good one: exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
+	cert, key := selfSigned(t, "hook")
+	hookFiles := string(cert) + string(key)
+	hook := []string{"--hooks-listen", "127.0.0.1:0", "--hooks-cert", "DIR/hook.pem", "--hooks-key", "DIR/hook.pem", "--hooks-client-ca", "DIR/hook.pem"}
+	w := witnesstest.New(t, "w.example")
 	for _, tc := range []struct {
 		name, file, text string
 		args             []string
@@ -298,6 +304,14 @@ func TestConfigCheck(t *testing.T) {
 		{"resolver", "x", "", []string{"--webhook-resolver", "nameserver"}, exitUsage, "HOST:PORT"},
 		{"hook without an address", "x", "", []string{"--hooks-cert", "DIR/x"}, exitUsage, "--hooks-listen"},
 		{"hook's certificate", "x", "", []string{"--hooks-listen", ":0", "--hooks-cert", "DIR/x", "--hooks-key", "DIR/x", "--hooks-client-ca", "DIR/x"}, exitUsage, "certificate"},
+		{"hook without a service", "hook.pem", hookFiles, hook, exitUsage, "needs a service"},
+		{"hook for a person", "hook.pem", hookFiles, append(hook[:len(hook):len(hook)], "--hooks-service", "ana"), exitUsage, "not a service declared"},
+		{"lease", "x", "", []string{"--webhook-lease", "-1s"}, exitUsage, "lease is -1s"},
+		{"schedule", "x", "", []string{"--webhook-schedule", "0s,-5s"}, exitUsage, "schedule entry 2 is negative"},
+		{"base URL", "x", "", []string{"--base-url", "weir.example"}, exitUsage, "must be like https://weir.example"},
+		{"base URL of nothing that browsers ask", "x", "", []string{"--base-url", "ftp://weir.example"}, exitUsage, "must be like https://weir.example"},
+		{"witness of what is not signed", "db.url", "postgres://127.0.0.1:1/x", []string{"--database-url-file", "DIR/db.url", "--witness", w.Declared(), "--witness-allow-private"},
+			exitUsage, "needs --signing-key"},
 		{"database URL", "db.url", "postgres://:x:y", []string{"--database-url-file", "DIR/db.url"}, exitUsage, "database URL cannot be read"},
 		{"no database URL", "x", "", []string{"--database-url-file", "DIR/nope"}, exitUsage, "no such file"},
 	} {

@@ -40,10 +40,15 @@ func (o *witnessOptions) parse() ([]witness.Witness, error) {
 	return list, nil
 }
 
-func (o *witnessOptions) check() error {
+// check says what is wrong with the declarations; signs is whether the gate will
+// have a key.
+func (o *witnessOptions) check(signs bool) error {
 	list, err := o.parse()
 	if err != nil {
 		return err
+	}
+	if len(list) > 0 && !signs {
+		return errors.New("witnesses cosign what a gate signed: --witness needs --signing-key")
 	}
 	_, err = witness.New(nil, list, o.config)
 	return err
@@ -75,9 +80,6 @@ func (o *witnessOptions) watch(st *store.Store, keys []ledger.Signer, egress web
 	list, err := o.parse()
 	if err != nil || len(list) == 0 {
 		return nil, err
-	}
-	if len(keys) == 0 {
-		return nil, errors.New("witnesses cosign what a gate signed: --witness needs --signing-key")
 	}
 	o.config.Egress = egress
 	asker, err := witness.New(st, list, o.config)

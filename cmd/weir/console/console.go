@@ -94,12 +94,12 @@ func New(desk *review.Desk, sessions Sessions, log Deliveries, cfg Config) (*Con
 	c := &Console{desk: desk, sessions: sessions, log: log, cfg: cfg, mux: http.NewServeMux(), assets: map[string]asset{}}
 	forms := http.NewCrossOriginProtection()
 	if cfg.BaseURL != "" {
-		u, err := url.Parse(cfg.BaseURL)
-		if err != nil || u.Host == "" {
-			return nil, errors.New("the base URL must be like https://weir.example")
+		origin, err := originOf(cfg.BaseURL)
+		if err != nil {
+			return nil, err
 		}
-		c.https = u.Scheme == "https"
-		if err := forms.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
+		c.https = strings.HasPrefix(origin, "https:")
+		if err := forms.AddTrustedOrigin(origin); err != nil {
 			return nil, fmt.Errorf("base URL: %w", err)
 		}
 	}
@@ -113,6 +113,23 @@ func New(desk *review.Desk, sessions Sessions, log Deliveries, cfg Config) (*Con
 	c.routes()
 	c.handler = headers(forms.Handler(c.mux))
 	return c, nil
+}
+
+// CheckBaseURL says what is wrong with [Config].BaseURL.
+func CheckBaseURL(text string) error {
+	if text == "" {
+		return nil
+	}
+	_, err := originOf(text)
+	return err
+}
+
+func originOf(baseURL string) (string, error) {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return "", errors.New("the base URL must be like https://weir.example")
+	}
+	return u.Scheme + "://" + u.Host, nil
 }
 
 // ServeHTTP serves the paths at and below /console.

@@ -82,15 +82,24 @@ type Handler struct {
 	slots chan struct{}
 }
 
+// CheckService says why a service cannot submit for the cluster.
+func CheckService(people *review.People, service string) error {
+	switch {
+	case service == "":
+		return errors.New("the Kubernetes hook needs a service: name one that people.yaml declares")
+	case !people.IsService(service):
+		return fmt.Errorf("the Kubernetes hook's service %q is not a service declared in people.yaml", service)
+	}
+	return nil
+}
+
 // New makes a handler. The service has to be declared in people.yaml.
 func New(desk *review.Desk, cfg Config) (*Handler, error) {
-	switch {
-	case desk == nil:
+	if desk == nil {
 		return nil, errors.New("the Kubernetes hook needs a desk")
-	case cfg.Service == "":
-		return nil, errors.New("the Kubernetes hook needs a service: name one that people.yaml declares")
-	case !desk.Setup().People.IsService(cfg.Service):
-		return nil, fmt.Errorf("the Kubernetes hook's service %q is not a service declared in people.yaml", cfg.Service)
+	}
+	if err := CheckService(desk.Setup().People, cfg.Service); err != nil {
+		return nil, err
 	}
 	if cfg.Project == "" {
 		cfg.Project = "default"
