@@ -40,7 +40,7 @@ func newWatch() *cobra.Command {
 			"than those in force, and reports which of them would be blocked or escalated now,\n" +
 			"with the terms. It changes nothing: what a new safety floor blocks the gate ends by\n" +
 			"itself. Needs a key of scope audit or policy, and keeps nothing.\n\n" +
-			"It reports at the beginning and then each time the packs change, until it is\n" +
+			"It reports at the beginning and then each time packs or engine change, until it is\n" +
 			"interrupted; an answer that does not come is said and asked for again. With --once\n" +
 			"it reports once and exits 0: no drift; 13: some admission would not be given now;\n" +
 			"14: no admission lives, so that no drift shows nothing; 20: no answer.",
@@ -70,7 +70,7 @@ func newWatch() *cobra.Command {
 	}
 	conn.add(cmd)
 	cmd.Flags().BoolVar(&once, "once", false, "report once and exit; for cron")
-	cmd.Flags().DurationVar(&every, "interval", 5*time.Minute, "how often to ask whether the packs changed")
+	cmd.Flags().DurationVar(&every, "interval", 5*time.Minute, "how often to ask whether packs or engine changed")
 	cmd.Flags().StringVar(&w.output, "output", "text", "text, json or github; json is a line per report, unless --once")
 	return cmd
 }
@@ -93,7 +93,7 @@ func (w *watcher) once(ctx context.Context) error {
 	return nil
 }
 
-// run reports when the packs are others than in the last report, until ctx ends.
+// run reports when packs or engine are others than in the last report, until ctx ends.
 // What is wrong with the call ends it; a gate that does not answer does not.
 func (w *watcher) run(ctx context.Context, tick <-chan time.Time) error {
 	for {
@@ -123,7 +123,7 @@ func (w *watcher) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if slices.Equal(now.Packs, w.told.Packs) {
+		if slices.Equal(now.Packs, w.told.Packs) && now.Engine == w.told.Engine {
 			return nil
 		}
 	}
@@ -138,7 +138,7 @@ func (w *watcher) look(ctx context.Context) error {
 	return nil
 }
 
-// drift reads all pages. Packs that change on the way begin it anew: half of a
+// drift reads all pages. Packs or an engine that change on the way begin it anew: half of a
 // report by these and half by those is none.
 func (w *watcher) drift(ctx context.Context) (*client.DriftPage, error) {
 	const tries = 3
@@ -148,7 +148,7 @@ func (w *watcher) drift(ctx context.Context) (*client.DriftPage, error) {
 			return sum, err
 		}
 	}
-	return nil, noAnswer(errors.New("the packs changed again and again while it was asked"))
+	return nil, noAnswer(errors.New("packs or engine changed again and again while it was asked"))
 }
 
 // pages gives the sum of the pages, nil if they do not belong together.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 type driftGate struct {
 	mu     sync.Mutex
 	pack   string
+	engine string   // "3" when it is empty
 	pages  []string // the members of each beside the packs
 	status int      // instead of an answer, when it is not 0
 	kind   string
@@ -41,7 +43,7 @@ func (g *driftGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	packs := fmt.Sprintf(`"packs": [{"id": "pledge", "version": "%s", "layer": "ethics", "sha256": "%064s"}]`, g.pack, g.pack)
 	if r.URL.Path == "/v1/packs" {
-		fmt.Fprintf(w, `{%s}`, packs)
+		fmt.Fprintf(w, `{%s, "engine": %q}`, packs, cmp.Or(g.engine, "3"))
 		return
 	}
 	n := 0
@@ -50,7 +52,7 @@ func (g *driftGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if n+1 < len(g.pages) {
 		next = fmt.Sprintf(`, "next": "%d"`, n+1)
 	}
-	fmt.Fprintf(w, `{%s, "project": "default", "engine": "3", "as_of": "2026-11-01", %s%s}`, packs, g.pages[n], next)
+	fmt.Fprintf(w, `{%s, "project": "default", "engine": %q, "as_of": "2026-11-01", %s%s}`, packs, cmp.Or(g.engine, "3"), g.pages[n], next)
 }
 
 func (g *driftGate) set(change func()) {
@@ -169,7 +171,7 @@ func TestWatchWhilePacksChange(t *testing.T) {
 	}
 }
 
-// A report at the beginning and each time the packs change, none in between; a
+// A report at the beginning and each time packs or engine change, none in between; a
 // gate that is away is said, and asked again.
 func TestWatchGoesOn(t *testing.T) {
 	t.Parallel()
@@ -207,6 +209,10 @@ func TestWatchGoesOn(t *testing.T) {
 	g.set(func() { g.status, g.pack = 0, "1" })
 	tick <- time.Time{} // whatever was asked at that moment
 	step("back, with the packs from before", 3)
+	g.set(func() { g.engine = "4" })
+	tick <- time.Time{} // whatever was asked at that moment
+	step("another engine", 4)
+	step("the same engine", 4)
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("interrupted: %v", err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"weir/review"
+	"weir/screening"
 )
 
 func vote(w *world, who string, s answer, choice string) answer {
@@ -397,7 +398,7 @@ func TestPacks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.do("GET", "/v1/packs", "bo", nil)
-	if packs, _ := a.get("packs").([]any); a.status != 200 || len(packs) != 2 || a.get("unratified") != false {
+	if packs, _ := a.get("packs").([]any); a.status != 200 || len(packs) != 2 || a.get("unratified") != false || a.get("engine") != screening.EngineVersion {
 		t.Errorf("status %d: %s", a.status, a.body)
 	}
 	a = w.do("GET", "/v1/packs/pledge", "bo", nil)

@@ -42,12 +42,13 @@ type packList struct {
 	Packs      []wirePack `json:"packs"`
 	Unratified bool       `json:"unratified"`
 	AuditOnly  bool       `json:"audit_only"`
+	Engine     string     `json:"engine"` // which decides by them
 }
 
 // listPacks names the packs in force, and whether they really are.
 func (s *Server) listPacks(c echo.Context) error {
 	v := gateOf(c).Desk.Setup().Vocabulary
-	out := packList{Unratified: v.Config().Unratified, AuditOnly: v.Config().AuditOnly}
+	out := packList{Unratified: v.Config().Unratified, AuditOnly: v.Config().AuditOnly, Engine: screening.EngineVersion}
 	for _, ref := range v.Packs() {
 		p, _ := v.Pack(ref.ID)
 		out.Packs = append(out.Packs, packJSON(ref, p))

@@ -13,7 +13,8 @@ import (
 // PackList is what is in use.
 type PackList struct {
 	Said
-	Packs []screening.PackRef `json:"packs"`
+	Packs  []screening.PackRef `json:"packs"`
+	Engine string              `json:"engine"` // which decides by them
 }
 
 func (l *PackList) whole() bool { return len(l.Packs) > 0 }
