@@ -165,6 +165,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		c.Response().Header().Set(requestIDHeader, id)
 		c.Response().Header().Set("X-Content-Type-Options", "nosniff")
 		span := s.follow(c, id)
+		defer func() { endSpan(span, c) }() // also of an answer that is cut off below
 		defer func() {
 			if r := recover(); r != nil {
 				if r == http.ErrAbortHandler { //nolint:errorlint // a sentinel that is compared, as net/http does
@@ -176,7 +177,6 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 				s.writeError(err, c)
 			}
 			s.finish(c, start, err)
-			endSpan(span, c)
 			err = nil // written above
 		}()
 		return next(c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -115,6 +116,28 @@ func TestOneRequestIsOneTrace(t *testing.T) {
 			t.Errorf("a probe has a span: %s", s.Name)
 		}
 	}
+}
+
+// An answer that is cut off has a span as others have.
+func TestAnAnswerCutOffHasASpan(t *testing.T) {
+	t.Parallel()
+	spans := &spanLog{more: make(chan struct{})}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+	w := newWorldOn(t, store.Config{}, func(c *api.Config, g *api.Gate) {
+		c.Tracing = provider
+		g.Console = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	})
+	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/console", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Traceparent", "00-"+id+"-00f067aa0ba902b7-01")
+	if resp, err := w.client.Do(r); err == nil {
+		resp.Body.Close()
+		t.Fatalf("answered with %d", resp.StatusCode)
+	}
+	spans.trace(t, id)
 }
 
 // Nothing that was submitted, and no key, is in any span: not in names,
