@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -34,13 +35,12 @@ func TestTracingIsOffUntilAskedFor(t *testing.T) {
 		"another sampler":  {env: map[string]string{endpoint: at, "OTEL_TRACES_SAMPLER": "some"}, err: "OTEL_TRACES_SAMPLER: is not one that weir has, such as parentbased_traceidratio"},
 	} {
 		got, err := tracingWanted(func(name string) string { return tc.env[name] })
-		if text := ""; err != nil {
+		text := ""
+		if err != nil {
 			text = err.Error()
-			if text != tc.err {
-				t.Errorf("%s: %s", name, text)
-			}
-		} else if got != tc.want || tc.err != "" {
-			t.Errorf("%s: %t, want %t %s", name, got, tc.want, tc.err)
+		}
+		if got != tc.want || text != tc.err {
+			t.Errorf("%s: %t %q, want %t %q", name, got, text, tc.want, tc.err)
 		}
 	}
 	off := &tracing{}
@@ -48,7 +48,7 @@ func TestTracingIsOffUntilAskedFor(t *testing.T) {
 	if off.provider != nil || off.handler("hook", next) != http.Handler(next) {
 		t.Error("tracing that is off stands in the way")
 	}
-	if got := weirEnv(t, []string{endpoint + "=" + at, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}, "serve", "--config", configFor(t, "")); got.code != exitUsage {
+	if got := weirEnv(t, []string{endpoint + "=" + at, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}, "serve", "--config", configFor(t, "")); got.code != exitUsage || !strings.Contains(got.stderr, "http/protobuf") {
 		t.Errorf("weir serve exits %d: %s", got.code, got.stderr)
 	}
 }

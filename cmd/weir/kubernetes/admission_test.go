@@ -796,8 +796,6 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// A project that only reports elsewhere is enforced here: an allowed object
-// cannot be told from one that was admitted.
 // Nothing recalled is let in, also not by a dry run, and not again what was let in before.
 func TestRecallIsEnforced(t *testing.T) {
 	t.Parallel()
@@ -821,6 +819,8 @@ func TestRecallIsEnforced(t *testing.T) {
 	}
 }
 
+// A project that only reports elsewhere is enforced here: an allowed object
+// cannot be told from one that was admitted.
 func TestReportModeIsEnforced(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
