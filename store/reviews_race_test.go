@@ -10,6 +10,33 @@ import (
 	"weir/review"
 )
 
+// A question that was put before the deadline counts although the sweep had looked
+// before it was kept: the review and its screening stay open, together.
+func TestQuestionInTheLastMoment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	desk, _ := w.patient()
+	s := w.submit("dee", spec("r", "", "violent=present"))
+	w.overdue(s)
+	tx, err := w.pool.Begin(t.Context())
+	w.ok("begin", err)
+	_, err = tx.Exec(t.Context(), `lock table waiver in access exclusive mode`) // the sweep asks for waivers after it has looked
+	w.ok("hold", err)
+	swept := make(chan error, 1)
+	go func() {
+		_, err := desk.Expire(t.Context())
+		swept <- err
+	}()
+	w.until(`select exists (select from pg_locks where relation = 'waiver'::regclass and not granted)`)
+	w.exec(`update review set state = 'needs_evidence', event = 'ask', version = version + 1, asked_at = now(),
+		due_at = now() + interval '7 days', expires_at = now() + interval '7 days' where id = $1`, s.Review.ID)
+	w.ok("let go", tx.Rollback(t.Context()))
+	w.ok("sweep", <-swept)
+	if got := one[string](w, `select s.status || ', ' || r.state from screening s join review r on r.screening_id = s.id`); got != "pending, needs_evidence" {
+		t.Errorf("%s", got)
+	}
+}
+
 const races = 200
 
 // race runs two acts at once.

@@ -50,17 +50,17 @@ func (s *Store) SweepReviews(ctx context.Context) (expired []string, err error) 
 // until they end. It gives the ids of the screenings.
 func (s *Store) expire(ctx context.Context, tx pgx.Tx) (screenings []string, err error) {
 	var reviews []string
-	// Screenings are locked before reviews, as everywhere. A block that is
-	// appealed stays one.
+	// Screenings are locked before reviews, as everywhere; of both, because a review
+	// may have moved since it was looked at. A block that is appealed stays one.
 	rows, err := tx.Query(ctx, `with due as (
 			select s.id as screening_id, r.id as review_id from review r join screening s on s.id = r.screening_id
 			where r.closed_at is null and r.expires_at <= now() and not coalesce(waived_until(s) > now(), false)
-			order by r.expires_at limit $1 for update of s skip locked
+			order by r.expires_at limit $1 for update of s, r skip locked
 		), gone as (
 			update screening s set status = 'expired', changed_at = now() from due where s.id = due.screening_id and s.status = 'pending'
 		)
 		update review r set state = 'expired', event = 'expire', asked_at = null, closed_at = now(), version = version + 1
-		from due where r.id = due.review_id and r.closed_at is null and r.expires_at <= now()
+		from due where r.id = due.review_id
 		returning r.id::text, r.screening_id::text`, sweepAtOnce)
 	if err != nil {
 		return nil, err
@@ -87,11 +87,10 @@ func (s *Store) pass(ctx context.Context, tx pgx.Tx) (reviews []string, err erro
 	rows, err := tx.Query(ctx, `with due as (
 			select s.id as screening_id, r.id as review_id from review r join screening s on s.id = r.screening_id
 			where r.state = 'open' and r.closed_at is null and r.due_at <= now() and (r.expires_at is null or r.expires_at > now())
-			order by r.due_at limit $1 for update of s skip locked
+			order by r.due_at limit $1 for update of s, r skip locked
 		), passed as (
-			update review_panel p set passed_at = now(), remind_at = null, claimed_by = null, claimed_until = null from due, review r
-			where r.id = due.review_id and r.state = 'open' and p.review_id = r.id and p.due_at <= now() and p.passed_at is null
-				and p.answered_at is null and p.next_panel is not null
+			update review_panel p set passed_at = now(), remind_at = null, claimed_by = null, claimed_until = null from due
+			where p.review_id = due.review_id and p.due_at <= now() and p.passed_at is null and p.answered_at is null and p.next_panel is not null
 			returning p.review_id, p.next_panel
 		), begun as (
 			update review_panel n set due_at = now() + make_interval(secs => n.due_seconds), remind_at = now() + make_interval(secs => n.due_seconds / 2)
