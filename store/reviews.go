@@ -358,15 +358,16 @@ func (s *Store) queueClosing(batch *pgx.Batch, r *review.Review, c *review.Chang
 	if r.Kind == review.KindAppeal {
 		from = "blocked"
 	}
+	changes := c.Event == review.EventDecide || r.Kind != review.KindAppeal
 	queueStep(batch, r, c.Event, `outcome = $5, asked_at = null, closed_at = now()`, outcome)
-	if c.Event == review.EventDecide || r.Kind != review.KindAppeal {
+	if changes {
 		batch.Queue(`update screening set status = $2, decided_by = case when $6 then 'people' else decided_by end, changed_at = now(),
 				admitted_until = case when $2 = 'admitted' then least(now() + make_interval(secs => $3), $5) end
 			where id = $1 and status = $4`, r.Screening.ID, status, c.AdmissionPeriod.Seconds(), from, c.AdmittedUntil,
 			c.Event == review.EventDecide).Exec(exactlyOne)
 	}
 	batch.Queue(closingSQL, pgx.StrictNamedArgs{"review": []string{r.ID}, "type": told, "base_url": s.cfg.BaseURL})
-	if r.Screening.WaivedUntil != nil && status != review.StatusAdmitted { // a waiver had admitted it meanwhile
+	if changes && r.Screening.WaivedUntil != nil && status != review.StatusAdmitted { // a waiver had admitted it meanwhile
 		batch.Queue(revokedSQL, pgx.StrictNamedArgs{"screening": r.Screening.ID, "base_url": s.cfg.BaseURL})
 	}
 }

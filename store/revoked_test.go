@@ -127,3 +127,25 @@ func TestWaivedAdmissionThatEndsIsTold(t *testing.T) {
 		}
 	}
 }
+
+// Who takes an appeal back leaves the block as it was, and with it the waiver that
+// admits: nothing ended.
+func TestWaiverOutlivesAnAppeal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.strict()
+	w.declare("one")
+	raw := spec("r", "", "violent=present")
+	s := w.submit("dee", raw)
+	_, err := w.desk.Appeal(t.Context(), principal("dee"), s.ID, "a history museum")
+	w.ok("appeal", err)
+	w.waive(s, violentTerm, "bo", func(r *review.WaiverRequest) { r.Days = 1 })
+	_, err = w.desk.Withdraw(t.Context(), principal("dee"), s.ID, "the waiver is enough")
+	w.ok("withdraw", err)
+	if got := w.gate(raw); got != review.StatusAdmitted {
+		t.Errorf("at the gate: %s", got)
+	}
+	if told := w.revocations("one"); len(told) != 0 {
+		t.Errorf("told that %v is admitted no more", told)
+	}
+}
