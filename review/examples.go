@@ -230,7 +230,8 @@ func (d *Desk) Judge(ctx context.Context, p Principal, id CorrectionID, status E
 	if !p.May(ScopeCurate) {
 		return nil, ErrNotAllowed
 	}
-	curator, ok := d.Setup().People.Person(p.Subject)
+	people := d.Setup().People
+	curator, ok := people.Person(p.Subject)
 	if !ok {
 		return nil, fmt.Errorf("%w: only a declared person can judge", ErrNotAllowed)
 	}
@@ -240,7 +241,7 @@ func (d *Desk) Judge(ctx context.Context, p Principal, id CorrectionID, status E
 	}
 	err := d.store.ChangeCorrection(ctx, p.Project, id, func(c *Correction) (StatusChange, error) {
 		switch {
-		case c.Author == curator:
+		case people.now(c.Author) == curator:
 			return StatusChange{}, fmt.Errorf("%w: the author cannot judge their own correction", ErrNotAllowed)
 		case c.Status == status:
 			return StatusChange{}, fmt.Errorf("%w: the correction has this status already", ErrConflict)

@@ -154,6 +154,18 @@ func TestOnlyACuratorPromotesAndNeverTheAuthor(t *testing.T) {
 	w.checkRecord()
 }
 
+// The author is the author under another name, too.
+func TestRenamedAuthorDoesNotJudge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.correct("chi", w.submit("bo", spec("r", "", "personal_data=present")), "These are company names, not people.", nil)
+	w.use(`
+people: [{id: ana}, {id: bo}, {id: charlie, aliases: [chi]}, {id: dee}]
+groups: {general: [ana, bo, charlie, dee], legal: [bo, charlie]}`, "")
+	_, err := w.desk.Judge(t.Context(), curator("charlie"), idOf(c), review.Coherent, "mine")
+	w.refused("the author, renamed", err, review.ErrNotAllowed)
+}
+
 func TestRejectedCorrectionIsNeverAnExample(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
