@@ -22,6 +22,7 @@ import (
 	"weir/screening"
 	"weir/store"
 	"weir/store/storetest"
+	"weir/webhooks"
 )
 
 // until polls a condition on the database; what never comes fails the test.
@@ -267,6 +268,28 @@ func TestPoolExhausted(t *testing.T) {
 	}
 	w.submit("bo", spec("y", ""))
 	w.checkRecord()
+}
+
+// What nothing can be called is not found: the database is there and has answered.
+func TestImpossibleNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	for _, name := range []string{"nonsense", "\x00", "\xff", "018f0000-0000-7000-8000-00000000000\x00"} {
+		for what, err := range map[string]error{
+			"screening":   errOf(w.store.Screening(ctx, "default", name)),
+			"review":      errOf(w.store.Review(ctx, "default", name)),
+			"waiver":      errOf(w.store.Waiver(ctx, "default", name)),
+			"recall":      errOf(w.store.Recall(ctx, "default", name)),
+			"bypass":      errOf(w.store.Bypass(ctx, "default", name)),
+			"delivery":    errOf(w.store.Delivery(ctx, "default", name)),
+			"endpoint":    errOf(w.store.Endpoint(ctx, "default", name)),
+			"redelivery":  errOf(w.store.Redeliver(ctx, name, webhooks.Order{Actor: "bo", Project: "default", Reason: "r"})),
+			"revoked key": w.store.RevokeKey(ctx, name),
+		} {
+			w.refused(fmt.Sprintf("%s %q", what, name), err, review.ErrNotFound)
+		}
+	}
 }
 
 func errOf2[A, B any](_ A, _ B, err error) error { return err }

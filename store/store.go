@@ -205,7 +205,9 @@ func translate(err error) error {
 		return review.ErrNotFound
 	}
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "22P02" { // invalid_text_representation: an id that is no UUID names nothing
+	// invalid_text_representation and character_not_in_repertoire: an id that is no UUID,
+	// or a name with a NUL in it, names nothing that is kept.
+	if errors.As(err, &pg) && (pg.Code == "22P02" || pg.Code == "22021") {
 		return review.ErrNotFound
 	}
 	return fmt.Errorf("%w: %w", review.ErrUnavailable, err)
