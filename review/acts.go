@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"weir/screening"
 )
@@ -40,11 +41,15 @@ func words(what, pointer, text string) error {
 		return invalid(what, pointer, "must say something, in words that can be read")
 	case len(text) > maxText:
 		return invalid(what, pointer, "is longer than 10,000 bytes")
-	case strings.ContainsRune(text, 0):
-		return invalid(what, pointer, "must not have a NUL in it")
+	case !isText(text):
+		return invalid(what, pointer, "must be text without a NUL in it")
 	}
 	return nil
 }
+
+// isText reports whether a string can be kept as it is: a form of a browser can hold
+// any bytes.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 func invalid(what, pointer, format string, args ...any) error {
 	return &screening.InvalidError{What: what, Problems: []screening.Problem{{Pointer: pointer, Detail: fmt.Sprintf(format, args...)}}}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-	"unicode/utf8"
 
 	"weir/screening"
 )
@@ -62,7 +61,7 @@ func (b *Bypass) check() error {
 	}
 	if screening.IsBlank(b.Reason) {
 		say("/reason", "must say why there was no answer")
-	} else if len(b.Reason) > maxBypassReason || !utf8.ValidString(b.Reason) {
+	} else if len(b.Reason) > maxBypassReason || !isText(b.Reason) {
 		say("/reason", "must be text of at most 2000 bytes")
 	}
 	if b.At.IsZero() {

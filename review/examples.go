@@ -163,6 +163,8 @@ func (r *CorrectionRequest) check(v *screening.Vocabulary) error {
 	}
 	if len(r.Text) > 64<<10 {
 		found = append(found, screening.Problem{Pointer: "/correction_text", Detail: "is longer than 64 KiB"})
+	} else if !isText(r.Text) {
+		found = append(found, screening.Problem{Pointer: "/correction_text", Detail: "must be text without a NUL in it"})
 	}
 	if found != nil {
 		return &screening.InvalidError{What: "correction", Problems: found}
@@ -235,7 +237,7 @@ func (d *Desk) Judge(ctx context.Context, p Principal, id CorrectionID, status E
 	if !ok {
 		return nil, fmt.Errorf("%w: only a declared person can judge", ErrNotAllowed)
 	}
-	if screening.IsBlank(reason) || len(reason) > 10_000 {
+	if screening.IsBlank(reason) || len(reason) > maxText || !isText(reason) {
 		return nil, &screening.InvalidError{What: "judgement", Problems: []screening.Problem{
 			{Pointer: "/reason", Detail: "must say why, in at most 10,000 bytes that can be read"}}}
 	}

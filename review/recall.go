@@ -3,9 +3,7 @@ package review
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"weir/screening"
 )
@@ -184,8 +182,8 @@ func (d *RecalledData) check() error {
 		return invalid(recallWhat, "/uri", "must name data, in words that can be read")
 	case len(d.URI) > maxText:
 		return invalid(recallWhat, "/uri", "is longer than 10,000 bytes")
-	case strings.ContainsRune(d.URI, 0) || !utf8.ValidString(d.URI):
-		return invalid(recallWhat, "/uri", "must be text without a NUL")
+	case !isText(d.URI):
+		return invalid(recallWhat, "/uri", "must be text without a NUL in it")
 	}
 	return nil
 }

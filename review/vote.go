@@ -78,6 +78,8 @@ func (v *VoteRequest) check() error {
 		found = append(found, screening.Problem{Pointer: "/reason", Detail: "must say why, in words that can be read"})
 	} else if len(v.Reason) > 10_000 {
 		found = append(found, screening.Problem{Pointer: "/reason", Detail: "is longer than 10,000 bytes"})
+	} else if !isText(v.Reason) {
+		found = append(found, screening.Problem{Pointer: "/reason", Detail: "must be text without a NUL in it"})
 	}
 	if v.SpecSHA256.IsZero() {
 		found = append(found, screening.Problem{Pointer: "/spec_sha256", Detail: "must be the digest of the spec that was looked at"})

@@ -109,13 +109,13 @@ func (r *WaiverRequest) check() error {
 		return err
 	}
 	switch {
-	case screening.IsBlank(r.Ticket) || len(r.Ticket) > 500 || strings.ContainsRune(r.Ticket, 0):
+	case screening.IsBlank(r.Ticket) || len(r.Ticket) > 500 || !isText(r.Ticket):
 		return invalid(waiverWhat, "/ticket", "must name where this was agreed, in at most 500 bytes")
 	case r.Days < 1 || r.Days > MaxWaiverDays:
 		return invalid(waiverWhat, "/days", "must be between 1 and %d", MaxWaiverDays)
 	case r.RunPrefix == "" && len(r.Inputs) > 0:
 		return invalid(waiverWhat, "/run_prefix", "must be given with inputs; without both the waiver is for this spec alone")
-	case r.RunPrefix != "" && (screening.IsBlank(r.RunPrefix) || len(r.RunPrefix) > 500 || strings.ContainsRune(r.RunPrefix, 0)):
+	case r.RunPrefix != "" && (screening.IsBlank(r.RunPrefix) || len(r.RunPrefix) > 500 || !isText(r.RunPrefix)):
 		return invalid(waiverWhat, "/run_prefix", "must be the beginning of a run_ref")
 	}
 	return nil

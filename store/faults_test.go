@@ -292,6 +292,43 @@ func TestImpossibleNames(t *testing.T) {
 	}
 }
 
+// What people write is text, or it is told them: a form can hold anything.
+func TestWordsAreText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, p := t.Context(), principal("chi")
+	s := w.submit("dee", spec("r", "", "violent=present"))
+	id := idOf(w.correct("bo", s, "These are company names, not people.", nil))
+	for _, text := range []string{"a\x00", "a\xff"} {
+		waive := func(change func(*review.WaiverRequest)) error {
+			r := review.WaiverRequest{ScreeningID: s.ID, Term: violentTerm, Reason: "r", Ticket: "T-1", Days: 1}
+			change(&r)
+			return errOf(w.desk.Waive(ctx, p, r))
+		}
+		for what, err := range map[string]error{
+			"vote": errOf(w.desk.Vote(ctx, p, s.Review.ID, review.VoteRequest{ExpectedVersion: 1, SpecSHA256: s.SpecSHA256,
+				Choice: review.VoteBlock, Reason: text, Terms: []string{violentTerm}})),
+			"comment":    errOf(w.desk.Comment(ctx, p, s.Review.ID, 0, text)),
+			"question":   errOf(w.desk.Ask(ctx, p, s.Review.ID, 0, text)),
+			"withdrawal": errOf(w.desk.Withdraw(ctx, principal("dee"), s.ID, text)),
+			"waiver":     waive(func(r *review.WaiverRequest) { r.Reason = text }),
+			"ticket":     waive(func(r *review.WaiverRequest) { r.Ticket = text }),
+			"prefix":     waive(func(r *review.WaiverRequest) { r.RunPrefix = text }),
+			"recall":     errOf(w.desk.Recall(ctx, steward("chi"), bytesOf("bad"), text)),
+			"URI":        errOf(w.desk.Recall(ctx, steward("chi"), review.RecalledData{URI: text}, "r")),
+			"erasure":    errOf(w.desk.Erase(ctx, admin("chi"), review.ErasureRequest{ScreeningID: s.ID, Reason: text})),
+			"judgement":  errOf(w.desk.Judge(ctx, curator("dee"), id, review.Contested, text)),
+			"correction": errOf2(w.desk.Correct(ctx, curator("bo"), review.CorrectionRequest{ScreeningID: s.ID, Text: text})),
+			"bypass": errOf2(w.desk.ReportBypass(ctx, p, review.Bypass{ID: "018f0000-0000-7000-8000-000000000001", At: time.Now(),
+				Reason: text, Spec: spec("r", "")})),
+		} {
+			if invalid := (*screening.InvalidError)(nil); !errors.As(err, &invalid) {
+				t.Errorf("%s %q: %v", what, text, err)
+			}
+		}
+	}
+}
+
 func errOf2[A, B any](_ A, _ B, err error) error { return err }
 
 // The answer to a COMMIT is lost on the way back: the row is there, the caller
