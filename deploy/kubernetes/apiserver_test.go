@@ -92,8 +92,15 @@ func (c *cluster) start(args []string, config map[string]string, certs string) {
 			c.t.Fatal(err)
 		}
 	}
+	key := filepath.Join(certs, "signing.key")
+	if out, err := exec.CommandContext(c.t.Context(), "openssl", "genpkey", "-algorithm", "ed25519", "-out", key).CombinedOutput(); err != nil {
+		c.t.Fatalf("%v\n%s", err, out)
+	}
+	if err := os.Chmod(key, 0o440); err != nil { // as a secret is mounted
+		c.t.Fatal(err)
+	}
 	here := strings.NewReplacer("0.0.0.0:8080", "127.0.0.1:0", "0.0.0.0:8443", "127.0.0.1:0",
-		"/etc/weir-hook-clients", certs, "/etc/weir-hook", certs, "/etc/weir", etc)
+		"/etc/weir-hook-clients", certs, "/etc/weir-hook", certs, "/etc/weir-signing", certs, "/etc/weir", etc)
 	for i := range args {
 		args[i] = here.Replace(args[i])
 	}
