@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // rule is one row of the import table: what a package may import of weir, and
@@ -62,7 +65,7 @@ var importTable = []rule{
 		why: "it knows of a gate what the gate says"},
 	{pkg: "weir/cmd/weir/api", weir: []string{"weir/screening", "weir/review", "weir/webhooks", "weir/store/ledger", "weir/docs/schemas", "weir/cmd/weir/openapi"}, never: []string{pgxTree, migrateTree},
 		why: "a handler that can reach SQL will"},
-	{pkg: "weir/cmd/weir/console", weir: []string{"weir/screening", "weir/review", "weir/webhooks", "weir/store/ledger"}, never: []string{pgxTree, migrateTree},
+	{pkg: "weir/cmd/weir/console", weir: []string{"weir/screening", "weir/review", "weir/webhooks"}, never: []string{pgxTree, migrateTree},
 		why: "a page that can reach SQL will"},
 	{pkg: "weir/cmd/weir/access", weir: []string{"weir/screening", "weir/review"}, never: []string{pgxTree, migrateTree, echoTree},
 		why: "whom a token speaks for hangs on what is declared and on its issuer, not on what is kept or how it is asked"},
@@ -156,6 +159,54 @@ func importFaults(p listed) (faults []string) {
 func covers(pattern, pkg string) bool {
 	tree, isTree := strings.CutSuffix(pattern, "/...")
 	return pattern == pkg || isTree && (pkg == tree || strings.HasPrefix(pkg, tree+"/"))
+}
+
+const (
+	importsBegin = "<!-- imports: written by go test ./cmd/weir -run ImportsPage -update -->\n"
+	importsEnd   = "<!-- end of imports -->\n"
+)
+
+// The page shows the import table, but for the helpers of tests.
+func TestImportsPage(t *testing.T) {
+	t.Parallel()
+	const path = "../../docs/architecture.md"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(page), importsBegin)
+	table, after, ended := strings.Cut(rest, importsEnd)
+	if !found || !ended {
+		t.Fatalf("markers %t %t", found, ended)
+	}
+	own := strings.NewReplacer(" weir/...", " all", " weir/", " ", "/...", "")
+	others := strings.NewReplacer(pgxTree, "pgx", migrateTree, "migrate", echoTree, "echo", "/...", "")
+	var b strings.Builder
+	b.WriteString("| package | imports of weir | never |\n|---|---|---|\n")
+	for _, r := range importTable {
+		if strings.HasSuffix(r.pkg, "test") {
+			continue
+		}
+		weir, never := " nothing", make([]string, 0, len(r.never))
+		if r.weir != nil {
+			weir = " " + strings.Join(r.weir, ", ")
+		}
+		for _, pattern := range r.never {
+			if name := others.Replace(pattern); !slices.Contains(never, name) {
+				never = append(never, name)
+			}
+		}
+		b.WriteString(own.Replace("| " + r.pkg + " |" + weir + " | " + strings.Join(never, ", ") + " |\n"))
+	}
+	if *update {
+		table = b.String()
+		if err := os.WriteFile(path, []byte(before+importsBegin+table+importsEnd+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(b.String(), table); diff != "" {
+		t.Errorf("docs/architecture.md is stale; run this test with -update:\n%s", diff)
+	}
 }
 
 // The checker itself notices what it is there for.
