@@ -142,7 +142,7 @@ func newCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if wait > 0 && s.Status == review.StatusPending && s.Would == "" { // report mode waits for nobody
+			if wait > 0 && s.Status == review.StatusPending && !onlyReports(s) {
 				if s, err = waitFor(cmd.Context(), c, s.ID, wait, conn.timeout); err != nil {
 					return err
 				}
@@ -256,11 +256,15 @@ func ending(s *client.Screening, err error) error {
 	if err != nil {
 		return exitWith(exitFailed, err)
 	}
-	if code := exitCode(s.Status); code != exitAdmit && s.Would == "" { // report mode lets it pass
+	if code := exitCode(s.Status); code != exitAdmit && !onlyReports(s) {
 		return exitWith(code, nil)
 	}
 	return nil
 }
+
+// onlyReports tells whether the gate only reports what it would stop: the run passes, and
+// nobody is waited for. A word that is not known reports nothing.
+func onlyReports(s *client.Screening) bool { return s.Would == "block" || s.Would == "escalate" }
 
 // dayAsOf reads --as-of: today, UTC, when it is not given.
 func dayAsOf(text string) (screening.Day, error) {

@@ -51,7 +51,7 @@ func renderScreening(w io.Writer, s *client.Screening) error {
 	if isRecalled(s.Recall) && s.DecidedBy != "recall" {
 		out.wrap("  ", "", recallWords(s.Recall))
 	}
-	if s.Would != "" {
+	if onlyReports(s) {
 		out.wrap("  ", "", "Report mode until "+string(s.ReportUntil)+": it may train, and would be stopped by then.")
 	}
 	renderFindings(out, p, d)

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -265,6 +268,17 @@ func TestCheckInReportMode(t *testing.T) {
 		if r := weir(t, append([]string{"check"}, append(asking(t, g.url, db.token), specFile(t, tt.raw))...)...); r.code != tt.code || !strings.Contains(r.stdout, tt.says) {
 			t.Errorf("%s: exit %d, want %d\n%s%s", name, r.code, tt.code, r.stdout, r.stderr)
 		}
+	}
+	// A word that is not known is not let pass.
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		forward(t, answer, r, g.url)
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(bytes.ReplaceAll(answer.Body.Bytes(), []byte(`"would":"escalate"`), []byte(`"would":"tolerate"`)))
+	}))
+	t.Cleanup(proxy.Close)
+	if r := weir(t, append([]string{"check"}, append(asking(t, proxy.URL, db.token), specFile(t, spec("d", escalates)))...)...); r.code != exitPending {
+		t.Errorf("an unknown word: exit %d, want %d\n%s%s", r.code, exitPending, r.stdout, r.stderr)
 	}
 	writeFile(t, fmt.Appendf(nil, policies, time.Now().UTC().AddDate(0, 0, 92).Format(time.DateOnly)), dir, "policies.yaml")
 	if r := weirEnv(t, []string{db.env()}, "serve", "--config", dir, "--listen", "127.0.0.1:0"); r.code != exitUsage || !strings.Contains(r.stderr, "at most 90 days away") {
