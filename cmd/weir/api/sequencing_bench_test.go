@@ -82,7 +82,7 @@ func BenchmarkSequencing(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		with(true, func() { l.saturate(clients, 2*lasting) }) // warm
+		with(true, func() { l.saturate(clients, 2*lasting) })             // warm
 		if _, err := db.Exec(b.Context(), `vacuum analyze`); err != nil { // as autovacuum does, which tests turn off
 			b.Fatal(err)
 		}
