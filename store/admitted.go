@@ -42,7 +42,7 @@ func (s *Store) Admitted(ctx context.Context, project string, q review.AdmittedQ
 			where s.project = @project and (@first or (s.created_at, s.id) > (@at::timestamptz, @id::uuid))
 			order by s.created_at, s.id limit @limit
 		), waived as ( -- most projects have none, and then nothing that is closed is looked at
-			select exists (select from waiver w where w.project = @project and w.confirmed_at <= now() and w.expires_at > now()) as any
+			select `+waiversInForce+` as any
 		)
 		select x.id::text, x.created_at, x.other, x.last, case when x.admitted or x.closed and waived.any then (
 				select screening_status(s, r.expires_at) = 'admitted' from screening s left join review r on r.screening_id = s.id and r.closed_at is null

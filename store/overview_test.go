@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -134,6 +135,13 @@ func TestConsolePlans(t *testing.T) {
 		"screenings of one": func() error { _, err := st.Screenings(ctx, p, review.ListQuery{Limit: 26, RunRef: runRef}); return err },
 		"pending ones": func() error {
 			_, err := st.Screenings(ctx, p, review.ListQuery{Limit: 26, Status: review.StatusPending})
+			return err
+		},
+		"of none": func() (err error) {
+			for _, status := range []review.Status{review.StatusExpired, review.StatusSuperseded, review.StatusWithdrawn, review.StatusRevoked} {
+				_, none := st.Screenings(ctx, p, review.ListQuery{Limit: 26, Status: status})
+				err = errors.Join(err, none)
+			}
 			return err
 		},
 		"dashboard":  func() error { _, err := st.Dashboard(ctx, p, 30); return err },

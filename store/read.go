@@ -114,7 +114,7 @@ func (s *Store) Screenings(ctx context.Context, project string, q review.ListQue
 		  and (@first or (s.created_at, s.id) < (@at::timestamptz, @id::uuid))
 		  and (@party = '' or exists (select from screening_party where screening_id = s.id and name = @party))
 		  and (@run_ref = '' or s.run_ref = @run_ref)
-		  and (@status = '' or @status = `+screeningStatus+`)
+		  and (@status = '' or `+couldStand+` and @status = `+screeningStatus+`)
 		order by s.created_at desc, s.id desc limit @limit`, args)
 	if err != nil {
 		return nil, translate(err)
@@ -122,6 +122,24 @@ func (s *Store) Screenings(ctx context.Context, project string, q review.ListQue
 	list, err := pgx.CollectRows(rows, scanScreening)
 	return list, translate(err)
 }
+
+// couldStand is false where the row alone shows that a screening does not stand at
+// @status now. Working that out for each row, however few there are of a status, is
+// what a page of a long history has no time for. Without waivers in force nothing that
+// is closed is admitted, and without work left to do for recalls all that they end is
+// written down.
+const couldStand = `case s.status
+	when 'admitted' then case when s.admitted_until <= now() then @status = 'expired'
+		else @status = 'admitted' or @status = 'revoked' and ` + recallsAtWork + ` end
+	when 'pending' then @status in ('pending', 'expired') or @status = 'admitted' and ` + waiversInForce + `
+		or @status in ('blocked', 'revoked') and ` + recallsAtWork + `
+	when 'blocked' then @status = 'blocked' or @status = 'admitted' and ` + waiversInForce + ` or @status = 'revoked' and ` + recallsAtWork + `
+	else @status = s.status end`
+
+const (
+	waiversInForce = `exists (select from waiver w where w.project = @project and w.confirmed_at <= now() and w.expires_at > now())`
+	recallsAtWork  = `exists (select from recall_work k where k.project = @project)`
+)
 
 // SpecBytes gives the bytes of a spec as received. ErrErased when they were.
 func (s *Store) SpecBytes(ctx context.Context, project string, spec screening.Digest256) ([]byte, error) {
