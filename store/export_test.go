@@ -34,6 +34,9 @@ const (
 	EndpointsSQL = endpointsSQL
 )
 
+// WaitingSQL gives the screenings that wait and have a finding.
+const WaitingSQL = waitingSQL
+
 // RecordsBy is Records with another page size.
 func RecordsBy(ctx context.Context, s *Store, q ledger.Selection, page int, each func(*ledger.Record) error) error {
 	return s.records(ctx, q, -1, page, each, func() error { return nil })

@@ -162,6 +162,16 @@ func TestConsolePlans(t *testing.T) {
 			}
 		}
 	}
+	// A waiver is confirmed among 40,000 findings of its term, of which 500 wait.
+	var plan []byte
+	if err := store.Of(w.store, p).QueryRow(ctx, `explain (analyze, format json) `+store.WaitingSQL, p, "ethics:term_1", make([]byte, 32), 1000).Scan(&plan); err != nil {
+		t.Fatal(err)
+	}
+	for node, rows := range rowsRead(t, plan) {
+		if rows > 1000 {
+			t.Errorf("%s reads %d rows for a waiver", node, rows)
+		}
+	}
 	// The check itself notices one.
 	if full := fullReads(t, store.Of(w.store, p), statement{sql: `select count(*) from finding where cause = $1`, args: []any{""}}); len(full) == 0 {
 		t.Error("a full read is not noticed")

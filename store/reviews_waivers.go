@@ -138,8 +138,7 @@ func (s *Store) ConfirmWaiver(ctx context.Context, project, id string, decide fu
 		batch.Queue(`insert into audit_event (screening_id, type, actor, body) values ($1, 'waiver.confirmed', $2, $3)`, w.ScreeningID, person, body)
 		queueRecallWork(batch, project) // it may admit others that a recall has passed over, as blocked
 		const most = 1000               // they only hear of it at once; others ask again
-		batch.Queue(`select s.id::text from finding f join screening s on s.id = f.screening_id
-			where s.project = $1 and f.term = $2 and f.sha256 = $3 and s.status = 'pending' limit $4`, project, w.Term, w.FindingSHA256[:], most).
+		batch.Queue(waitingSQL, project, w.Term, w.FindingSHA256[:], most).
 			Query(func(rows pgx.Rows) (err error) {
 				affected, err = pgx.CollectRows(rows, pgx.RowTo[string])
 				return err
@@ -154,3 +153,9 @@ func (s *Store) ConfirmWaiver(ctx context.Context, project, id string, decide fu
 	}
 	return affected, translate(err)
 }
+
+// waitingSQL gives the screenings that wait and have a finding. It begins with those
+// that wait: of one term there can be as many findings as screenings.
+const waitingSQL = `select s.id::text from screening s cross join lateral (
+		select from finding f where f.screening_id = s.id and f.term = $2 and f.sha256 = $3 offset 0) f
+	where s.project = $1 and s.status = 'pending' limit $4`
