@@ -28,24 +28,33 @@ func (s *Store) ExportExtent(ctx context.Context, q ledger.Selection) (e ledger.
 	return s.extent(ctx, q, true)
 }
 
-// extent is ExportExtent; of a log that nobody signs too, unless signed.
+// extent is ExportExtent; of a log that nobody signs now too, unless signed.
 func (s *Store) extent(ctx context.Context, q ledger.Selection, signed bool) (e ledger.Extent, err error) {
-	args := pgx.StrictNamedArgs{"signed": signed, "from": q.From, "to": q.To, "any_to": q.To.IsZero(), "late": lateCommit.Seconds(), "size": q.Size, "since": q.Since}
-	err = s.of(q.Project).QueryRow(ctx, `with last as (
-			select size, at from log_checkpoint where (note is not null or not @signed::boolean) and case
-				when @size::bigint > 0 then size = @size
-				when @any_to::boolean then true
-				else at >= @to::timestamptz + make_interval(secs => @late::double precision) end
-			order by case when @size > 0 or @any_to then -size else size end limit 1
-		), latest as (
-			select size, at from last
-			union all (select size, at from log_checkpoint where (note is not null or not @signed) and @size = 0 order by size desc limit 1)
-			limit 1
-		), first as (
-			select case when @since::bigint > 0 then @since
-				else coalesce((select max(size) from log_checkpoint where at <= @from::timestamptz), 0) end as size
-		)
-		select f.size, l.size, l.at from first f, latest l where f.size < l.size`, args).Scan(&e.First, &e.Size, &e.MadeAt)
+	db := s.of(q.Project)
+	if !signed {
+		err = db.QueryRow(ctx, `select note is not null from log_checkpoint order by size desc limit 1`).Scan(&signed)
+	}
+	which := `note is not null` // as the index by time has it
+	if !signed {
+		which = `true`
+	}
+	args := pgx.StrictNamedArgs{"from": q.From, "to": q.To, "any_to": q.To.IsZero(), "late": lateCommit.Seconds(), "size": q.Size, "since": q.Since}
+	if err == nil {
+		// Safety: which is one of the two above.
+		err = db.QueryRow(ctx, `with latest as (
+				select size, at from log_checkpoint where size = @size::bigint and `+which+`
+				union all
+				(select size, at from log_checkpoint where @size = 0 and not @any_to::boolean and `+which+`
+					and at >= @to::timestamptz + make_interval(secs => @late::double precision) order by at, size limit 1)
+				union all
+				(select size, at from log_checkpoint where @size = 0 and `+which+` order by size desc limit 1)
+				limit 1
+			), first as (
+				select case when @since::bigint > 0 then @since else coalesce((select size from log_checkpoint
+					where `+which+` and at <= @from::timestamptz order by at desc, size desc limit 1), 0) end as size
+			)
+			select f.size, l.size, l.at from first f, latest l where f.size < l.size`, args).Scan(&e.First, &e.Size, &e.MadeAt)
+	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, ledger.ErrNothingToExport
 	}

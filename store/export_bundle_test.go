@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
+	"weir/store"
 	"weir/store/ledger"
 )
 
@@ -144,5 +146,54 @@ func TestTamperedDatabaseIsFound(t *testing.T) {
 				t.Errorf("%v, want %s, entry %d", err, tamper.file, tamper.index)
 			}
 		})
+	}
+}
+
+// Where an export begins and ends is looked up, however many checkpoints there are.
+func TestExtentIsALookup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const all = 20_000 // one a second
+	w.exec(`insert into log_checkpoint (size, previous, root, note, at)
+		select n, n - 1, sha256('x'), repeat('n', 400)::bytea, date_trunc('second', now()) - ($1 - n) * interval '1 second' from generate_series(1, $1::integer) n`, all)
+	w.exec(`vacuum analyze log_checkpoint`)
+	seen := &statements{}
+	st, err := store.Open(t.Context(), w.dsn, store.Traced(seen))
+	w.ok("open", err)
+	t.Cleanup(st.Close)
+	last := one[time.Time](w, `select max(at) from log_checkpoint`)
+	for name, tt := range map[string]struct {
+		q           ledger.Selection
+		first, size int64
+	}{
+		"all":              {ledger.Selection{}, 0, all},
+		"lately":           {ledger.Selection{From: last.Add(-time.Minute)}, all - 60, all},
+		"long ago":         {ledger.Selection{From: last.Add(-5 * time.Hour), To: last.Add(-4 * time.Hour)}, all - 5*3600, all - 4*3600 + 60},
+		"the last minute":  {ledger.Selection{To: last.Add(-time.Second)}, 0, all},
+		"before all of it": {ledger.Selection{From: last.Add(-all * time.Hour)}, 0, all},
+		"again":            {ledger.Selection{Size: 7000}, 0, 7000},
+		"what is new":      {ledger.Selection{Since: 7000}, 7000, all},
+	} {
+		tt.q.Project = "default"
+		seen.take()
+		e, err := st.ExportExtent(t.Context(), tt.q)
+		w.ok(name, err)
+		r, err := store.RecordsExtent(t.Context(), st, tt.q)
+		w.ok(name, err)
+		if e.First != tt.first || e.Size != tt.size || r != e {
+			t.Errorf("%s: from %d to %d, as records %d to %d; want %d to %d", name, e.First, e.Size, r.First, r.Size, tt.first, tt.size)
+		}
+		for _, s := range seen.take() {
+			if !strings.Contains(s.sql, "log_checkpoint") {
+				continue
+			}
+			var plan []byte
+			w.ok("explain", store.Of(w.store, "default").QueryRow(t.Context(), `explain (analyze, format json) `+s.sql, s.args...).Scan(&plan))
+			for node, rows := range rowsRead(t, plan) {
+				if rows > 10 {
+					t.Errorf("%s: %s reads %d rows", name, node, rows)
+				}
+			}
+		}
 	}
 }

@@ -42,6 +42,11 @@ func RecordsBy(ctx context.Context, s *Store, q ledger.Selection, page int, each
 	return s.records(ctx, q, -1, page, each, func() error { return nil })
 }
 
+// RecordsExtent is the part of the log that records are read from.
+func RecordsExtent(ctx context.Context, s *Store, q ledger.Selection) (ledger.Extent, error) {
+	return s.extent(ctx, q, false)
+}
+
 // Of, Nobody and Every are the ways to the database: as a request of a project, as
 // one of nobody yet, and as what works over all projects.
 func Of(s *Store, project string) tenant { return s.of(project) }
