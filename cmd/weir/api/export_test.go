@@ -47,3 +47,9 @@ func ProblemNames() []string {
 
 // Subjects are those of an admission of a spec.
 var Subjects = subjects
+
+// BusyRetry gives what a caller that found no place is told in Retry-After, in seconds.
+func BusyRetry() int {
+	_, after := describe(errBusy)
+	return after
+}

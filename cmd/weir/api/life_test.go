@@ -297,6 +297,18 @@ func (h hooked) Authenticate(ctx context.Context, id string, secret screening.Di
 	return h.Keys.Authenticate(ctx, id, secret)
 }
 
+// Those that were refused together are not told to come again together.
+func TestBusyIsSpread(t *testing.T) {
+	t.Parallel()
+	told := map[int]int{}
+	for range 300 {
+		told[api.BusyRetry()]++
+	}
+	if len(told) != 3 || told[1]*told[2]*told[3] == 0 {
+		t.Errorf("seconds that are told, and how often: %v", told)
+	}
+}
+
 // A client that dribbles its body is cut off at the time limit of a request,
 // and a poll outlives the connection's limit for reading.
 func TestSlowBody(t *testing.T) {

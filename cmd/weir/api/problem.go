@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 
@@ -50,7 +51,7 @@ var (
 	errNoSigningKey = errors.New("this gate has no signing key, so nothing can be given out that others could check; start it with --signing-key")
 	errNotInLog     = errors.New("the event is not in the signed log yet; ask again in a moment")
 	errBadHeader    = errors.New("Idempotency-Key must be 1 to 255 visible ASCII characters")
-	retryLater      = map[error]int{errNotReady: 2, errBusy: 1, errTooFast: 1, errNotInLog: 1, review.ErrUnavailable: 2, review.ErrInFlight: 1,
+	retryLater      = map[error]int{errNotReady: 2, errTooFast: 1, errNotInLog: 1, review.ErrUnavailable: 2, review.ErrInFlight: 1,
 		review.ErrIssuerAway: 10}
 	problemPrefix = "urn:weir:problem:"
 )
@@ -127,6 +128,9 @@ func describe(err error) (p problem, retryAfter int) {
 				p.Detail = row.err.Error() // what is wrong with a key or token is not told
 			case row.status < 500:
 				p.Detail = err.Error()
+			}
+			if row.err == errBusy { //nolint:errorlint // a row of the table
+				return p, 1 + rand.IntN(3) // or all that were refused together would come together again
 			}
 			return p, retryLater[row.err]
 		}
