@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"weir/cmd/weir/access"
+	"weir/cmd/weir/certificate"
 	"weir/review"
 	"weir/webhooks"
 )
@@ -85,30 +85,18 @@ func (f *secretFiles) endpoint(e review.Endpoint) (out webhooks.Endpoint, err er
 		}
 	}
 	if e.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(f.path(e.CertFile), f.path(e.KeyFile))
+		cert, err := tls.LoadX509KeyPair(beside(f.dir, e.CertFile), beside(f.dir, e.KeyFile))
 		if err != nil {
 			return out, fmt.Errorf("cert_file and key_file: %w", err)
 		}
 		out.Certificate = &cert
 	}
 	if e.CAFile != "" {
-		pem, err := os.ReadFile(f.path(e.CAFile))
-		if err != nil {
+		if out.RootCAs, err = certificate.Pool(beside(f.dir, e.CAFile)); err != nil {
 			return out, fmt.Errorf("ca_file: %w", err)
-		}
-		out.RootCAs = x509.NewCertPool()
-		if !out.RootCAs.AppendCertsFromPEM(pem) {
-			return out, fmt.Errorf("ca_file: has no PEM certificate")
 		}
 	}
 	return out, nil
-}
-
-func (f *secretFiles) path(name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(f.dir, name)
 }
 
 func (f *secretFiles) secret(what, file, env string) (string, error) {
@@ -118,7 +106,7 @@ func (f *secretFiles) secret(what, file, env string) (string, error) {
 		}
 		return "", fmt.Errorf("the environment variable %s that %s_env names is not set", env, what)
 	}
-	data, err := os.ReadFile(f.path(file))
+	data, err := os.ReadFile(beside(f.dir, file))
 	if err != nil {
 		return "", fmt.Errorf("%s_file: %w", what, err)
 	}

@@ -67,7 +67,7 @@ var importTable = []rule{
 		why: "a handler that can reach SQL will"},
 	{pkg: "weir/cmd/weir/console", weir: []string{"weir/screening", "weir/review", "weir/webhooks"}, never: []string{pgxTree, migrateTree},
 		why: "a page that can reach SQL will"},
-	{pkg: "weir/cmd/weir/access", weir: []string{"weir/screening", "weir/review"}, never: []string{pgxTree, migrateTree, echoTree},
+	{pkg: "weir/cmd/weir/access", weir: []string{"weir/screening", "weir/review", "weir/cmd/weir/certificate"}, never: []string{pgxTree, migrateTree, echoTree},
 		why: "whom a token speaks for hangs on what is declared and on its issuer, not on what is kept or how it is asked"},
 	{pkg: "weir/cmd/weir/access/accesstest", never: []string{pgxTree, echoTree},
 		why: "an identity provider knows nothing of weir"},

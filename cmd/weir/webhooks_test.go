@@ -772,7 +772,7 @@ func TestReceiverThatKnowsItsCallers(t *testing.T) {
 		"weir.crt → none.crt":    "cert_file and key_file: open",
 		"weir.key → hook.token":  "cert_file and key_file: tls:",
 		"theirs.crt → none.crt":  "ca_file: open",
-		"theirs.crt → weir.key":  "ca_file: has no PEM certificate",
+		"theirs.crt → weir.key":  "weir.key holds no certificate in PEM",
 		"hook.token → none":      "bearer_file: open",
 		"hook.token → empty":     "bearer_file: is empty",
 		"hook.secret → none":     "secret_file: open",

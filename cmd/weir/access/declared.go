@@ -2,7 +2,6 @@ package access
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"weir/cmd/weir/certificate"
 	"weir/review"
 	"weir/screening"
 )
@@ -261,13 +261,9 @@ func clientTLS(caFile string) (*tls.Config, error) {
 	if caFile == "" {
 		return cfg, nil
 	}
-	pem, err := os.ReadFile(caFile)
-	if err != nil {
+	var err error
+	if cfg.RootCAs, err = certificate.Pool(caFile); err != nil {
 		return nil, fmt.Errorf("ca_file: %w", err)
-	}
-	cfg.RootCAs = x509.NewCertPool()
-	if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, errors.New("ca_file: holds no certificate in PEM")
 	}
 	return cfg, nil
 }

@@ -89,18 +89,26 @@ func (f Files) load() (*tls.Config, error) {
 	if f.ClientCA == "" {
 		return cfg, nil
 	}
-	pem, err := os.ReadFile(f.ClientCA)
-	if err != nil {
+	if cfg.ClientCAs, err = Pool(f.ClientCA); err != nil {
 		return nil, fmt.Errorf("client CA: %w", err)
-	}
-	cfg.ClientCAs = x509.NewCertPool()
-	if !cfg.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("client CA %s holds no certificate in PEM", f.ClientCA)
 	}
 	cfg.ClientAuth, cfg.VerifyConnection = tls.RequireAndVerifyClientCert, f.verify
 	// Not by ticket: a caller whose CA was taken out must not come back by one.
 	cfg.SessionTicketsDisabled = true
 	return cfg, nil
+}
+
+// Pool reads the authorities of a file, in PEM.
+func Pool(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", file)
+	}
+	return pool, nil
 }
 
 func (f Files) verify(s tls.ConnectionState) error {
