@@ -42,7 +42,7 @@ func newErase() *cobra.Command {
 				func(out *lines, done *client.Erasure) {
 					out.put("ERASED  spec %s", printable(done.SpecSHA256))
 					out.wrap("  ", "  ", fmt.Sprintf("the bytes of %s, at %s by %s", count(done.Screenings, "screening", "screenings"),
-						done.Erased.At.UTC().Format("2006-01-02 15:04 UTC"), done.Erased.Actor))
+						done.Erased.At.UTC().Format(minute), done.Erased.Actor))
 				})
 		},
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -180,5 +179,5 @@ func writeSummary(w io.Writer, s *formats.Summary) error {
 			out.put("- %s", markdown(p))
 		}
 	}
-	return errors.Join(out.err)
+	return out.err
 }

@@ -232,11 +232,10 @@ func readRecallReport(cmd *cobra.Command, f *askFlags, id string) (all *client.R
 func renderRecall(out *lines, r *client.RecallReport) {
 	showRecall(out, &r.RecallState)
 	out.put("")
-	switch {
-	case r.Total == 0:
+	if r.Total == 0 {
 		out.put("  nothing that is stored uses it or comes from it")
-	default:
-		out.put("  %s it or %s from it", count(len(r.Screenings), "screening uses", "screenings use"), map[bool]string{true: "comes", false: "come"}[len(r.Screenings) == 1])
+	} else {
+		out.put("  %s", count(len(r.Screenings), "screening uses it or comes from it", "screenings use it or come from it"))
 		out.put("")
 		out.put("  %-10s  %-7s  %-36s  %s", "STATUS", "HOW", "SCREENING", "CREATED")
 	}

@@ -211,5 +211,5 @@ func moment(t time.Time) string {
 	if t = t.UTC(); t.Equal(t.Truncate(24 * time.Hour)) {
 		return t.Format(time.DateOnly)
 	}
-	return t.Format("2006-01-02 15:04 UTC")
+	return t.Format(minute)
 }

@@ -121,7 +121,7 @@ func NewMetrics() *Metrics {
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_webhook_deliveries",
 			Help: "Deliveries that did not arrive yet: waiting, held while the endpoint is disabled, or dead."}, []string{"endpoint", "state"}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_requests_in_flight",
-			Help: "Requests under way: working, or waiting for a decision (long polls)."}, []string{"kind"}),
+			Help: "Requests under way: working, batching, exporting or replaying, or waiting for a decision (long polls)."}, []string{"kind"}),
 		disagrees: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_example_disagreements",
 			Help: "Coherent reviewed examples that the packs in force disagree with."}),
 		hooks: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "weir_hook_seconds",

@@ -2,7 +2,6 @@ package openapi
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -183,5 +182,5 @@ func problemCodes(s Schema) string {
 	if s["$ref"] == nil || typ == nil {
 		return ""
 	}
-	return cmp.Or(list(typ["enum"], ", "), "")
+	return list(typ["enum"], ", ")
 }

@@ -22,7 +22,8 @@ type Types struct {
 	Known map[reflect.Type]Schema
 	// Structs marshal themselves, and all the same to what their fields say.
 	Structs []reflect.Type
-	// Fields say what raw JSON and texts of a closed list hold, by "Type.Field". nil is anything.
+	// Fields say what raw JSON and texts of a closed list hold, by "Type.Field": a
+	// Schema, or a zero value of the type.
 	Fields map[string]any
 	// Names are components whose own name is taken.
 	Names map[reflect.Type]string
@@ -174,12 +175,9 @@ func (t *Types) field(typ reflect.Type, f reflect.StructField, body bool) Schema
 		return t.schema(f.Type, body)
 	}
 	own, isSchema := holds.(Schema)
-	switch {
-	case isSchema:
+	if isSchema {
 		own = maps.Clone(own)
-	case holds == nil:
-		own = Schema{}
-	default:
+	} else {
 		own = t.schema(reflect.TypeOf(holds), body)
 	}
 	if f.Type.Kind() == reflect.Slice && f.Type != reflect.TypeFor[jsontext.Value]() {
