@@ -61,7 +61,7 @@ func (d *Desk) Admission(ctx context.Context, p Principal, id string) (*Admissio
 	if a.Decision.Hedge != nil {
 		a.Statement = a.Decision.Hedge.Statement
 	}
-	if latest.DecidedBy == "people" && latest.Review != nil {
+	if latest.DecidedBy == ByPeople && latest.Review != nil {
 		r, err := d.store.Review(ctx, p.Project, latest.Review.ID)
 		if err != nil {
 			return nil, err

@@ -22,6 +22,35 @@ const (
 	StatusRevoked    Status = "revoked"    // was admitted, and its data recalled
 )
 
+// Statuses are all that there are.
+func Statuses() []Status {
+	return []Status{StatusAdmitted, StatusBlocked, StatusPending, StatusExpired, StatusSuperseded, StatusWithdrawn, StatusRevoked}
+}
+
+// StatusOf gives the status that a screening with an outcome begins with, "" for
+// what is none.
+func StatusOf(o screening.Outcome) Status {
+	switch o {
+	case screening.OutcomeAdmit:
+		return StatusAdmitted
+	case screening.OutcomeEscalate:
+		return StatusPending
+	case screening.OutcomeBlock:
+		return StatusBlocked
+	}
+	return ""
+}
+
+// Decider is who or what the status of a screening is from.
+type Decider string
+
+const (
+	ByPacks  Decider = "packs"
+	ByPeople Decider = "people"
+	ByWaiver Decider = "waiver"
+	ByRecall Decider = "recall"
+)
+
 // Final reports whether the status can no longer change by itself.
 func (s Status) Final() bool { return s != StatusPending }
 
@@ -43,7 +72,7 @@ type Screening struct {
 	Outcome         screening.Outcome
 	Decision        []byte // JSON bytes of the screening.Decision, nil when they were erased
 	Status          Status // as of the moment it was read
-	DecidedBy       string // packs, people, waiver or recall
+	DecidedBy       Decider
 	AdmittedUntil   *time.Time
 	SupersededBy    string
 	CreatedAt       time.Time

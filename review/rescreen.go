@@ -43,7 +43,7 @@ type Admitted struct {
 type Drift struct {
 	Replayed
 	AdmittedUntil time.Time    `json:"admitted_until"`
-	DecidedBy     string       `json:"decided_by"`
+	DecidedBy     Decider      `json:"decided_by"`
 	Packs         []PackChange `json:"packs"`
 }
 

@@ -136,7 +136,7 @@ func waivable(rows []FindingRow, term string, s *Screening) (*FindingRow, error)
 		return nil, &VoteError{ErrConflict, "this term failed and decided nothing; that is not waived"}
 	case rows[i].SHA256.IsZero():
 		return nil, &VoteError{ErrConflict, "this was decided by an older weir; submit it again first"}
-	case s.DecidedBy == "people":
+	case s.DecidedBy == ByPeople:
 		return nil, &VoteError{ErrConflict, "people decided this; a waiver does not change their answer"}
 	}
 	return &rows[i], nil

@@ -70,7 +70,7 @@ func (w *world) stands(s *review.Screening) string {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return string(got.Status) + " by " + got.DecidedBy
+	return string(got.Status) + " by " + string(got.DecidedBy)
 }
 
 func (w *world) want(what string, s *review.Screening, want string) {

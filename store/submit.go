@@ -140,10 +140,8 @@ func submitArgs(id uuid.UUID, sub *review.Submission, baseURL string) (pgx.Stric
 		"run_ref": sub.Spec.RunRef, "team": sub.Spec.Team, "owner": sub.Owner, "on_behalf_of": sub.OnBehalfOf,
 		"as_of": string(d.AsOf), "engine": screening.EngineVersion, "outcome": d.Outcome.String(),
 		"decision": sub.DecisionJSON, "decision_sha256": decision[:], "packs": sub.PacksSHA256[:], "findings": sub.FindingsSHA256[:],
-		"status": map[screening.Outcome]string{screening.OutcomeAdmit: "admitted", screening.OutcomeEscalate: "pending",
-			screening.OutcomeBlock: "blocked"}[d.Outcome],
-		"admission_seconds": sub.AdmissionPeriod.Seconds(),
-		"review":            reviewID.String(), "base_url": baseURL,
+		"status": string(review.StatusOf(d.Outcome)), "admission_seconds": sub.AdmissionPeriod.Seconds(),
+		"review": reviewID.String(), "base_url": baseURL,
 	}
 	children, parents := make([]review.Point, len(sub.Lineage.Links)), make([]review.Point, len(sub.Lineage.Links))
 	for i, l := range sub.Lineage.Links {

@@ -300,9 +300,7 @@ func decideWith(v *screening.Vocabulary, raw []byte, day screening.Day) (*client
 	if err != nil {
 		return nil, exitWith(exitUsage, err) // a hedge has no statement to go into
 	}
-	status := map[screening.Outcome]review.Status{screening.OutcomeAdmit: review.StatusAdmitted,
-		screening.OutcomeEscalate: review.StatusPending, screening.OutcomeBlock: review.StatusBlocked}[d.Outcome]
-	s := &client.Screening{Status: status, RunRef: spec.RunRef, Decision: d, Explanation: &client.Explanation{Explanation: *x}}
+	s := &client.Screening{Status: review.StatusOf(d.Outcome), RunRef: spec.RunRef, Decision: d, Explanation: &client.Explanation{Explanation: *x}}
 	if s.Raw, err = json.Marshal(map[string]any{"offline": true, "run_ref": spec.RunRef, "decision": d, "explanation": x}, json.Deterministic(true)); err != nil {
 		return nil, exitWith(exitFailed, err)
 	}

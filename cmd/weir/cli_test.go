@@ -314,7 +314,7 @@ func TestTextOfWhatIsMissing(t *testing.T) {
 func TestTextIsSafe(t *testing.T) {
 	t.Parallel()
 	evil := "\x1b[31mred\u202etxt\u2066\u200b\x07\x9b" + strings.Repeat("long", 60)
-	s := &client.Screening{ID: "018f0000-0000-7000-8000-000000000000" + evil, Status: review.StatusPending, RunRef: "r" + evil, DecidedBy: evil,
+	s := &client.Screening{ID: "018f0000-0000-7000-8000-000000000000" + evil, Status: review.StatusPending, RunRef: "r" + evil, DecidedBy: review.Decider(evil),
 		Review: &client.ReviewState{ID: "018f0000-0000-7000-8000-000000000001"},
 		Decision: &screening.Decision{Outcome: screening.OutcomeEscalate, AsOf: testDay, Refusal: evil,
 			Causes: []screening.EffectiveFinding{{Term: "ethics:x", Effect: screening.Escalate, Severity: "low" + evil, Title: evil, Remedy: evil}},

@@ -48,7 +48,7 @@ func renderScreening(w io.Writer, s *client.Screening) error {
 	word, colour := headline(s)
 	out.wrap(p.bold(colour, printable(word))+"  ", "", s.RunRef)
 	out.wrap("  ", "", summary(s))
-	if isRecalled(s.Recall) && s.DecidedBy != "recall" {
+	if isRecalled(s.Recall) && s.DecidedBy != review.ByRecall {
 		out.wrap("  ", "", recallWords(s.Recall))
 	}
 	if onlyReports(s) {
@@ -87,7 +87,7 @@ func headline(s *client.Screening) (word, colour string) {
 
 // erasedWords say that there is nothing to show, and why.
 func erasedWords(e *client.Erased) string {
-	return fmt.Sprintf("Spec and decision were erased at %s by %s: %s", e.At.UTC().Format("2006-01-02 15:04 UTC"), e.Actor, e.Reason)
+	return fmt.Sprintf("Spec and decision were erased at %s by %s: %s", e.At.UTC().Format(minute), e.Actor, e.Reason)
 }
 
 func summary(s *client.Screening) string {
@@ -103,11 +103,11 @@ func summary(s *client.Screening) string {
 		marks += " The deployment only audits."
 	}
 	switch s.DecidedBy {
-	case "recall":
+	case review.ByRecall:
 		return recallWords(s.Recall) + marks
-	case "people":
+	case review.ByPeople:
 		return "Reviewers decided." + marks
-	case "waiver":
+	case review.ByWaiver:
 		return "Waivers take away what would stop it." + marks
 	}
 	n := 0
@@ -212,7 +212,7 @@ func renderFooter(out *lines, s *client.Screening) {
 	out.put("")
 	out.put("  screening %s", printable(s.ID))
 	if s.Status == review.StatusAdmitted && s.AdmittedUntil != nil {
-		out.put("  admitted until %s", s.AdmittedUntil.UTC().Format("2006-01-02 15:04 UTC"))
+		out.put("  admitted until %s", s.AdmittedUntil.UTC().Format(minute))
 	}
 	if s.Review != nil {
 		out.put("  review    %s", printable(s.Review.ID))

@@ -61,7 +61,7 @@ func admissionStatement(ctx context.Context, record Record, a *review.Admission)
 	if len(leaves) != 1 || leaves[0].Index != index {
 		return nil, errNotInLog
 	}
-	p := ledger.Admission{Screening: sc.ID, Project: sc.Project, RunRef: sc.RunRef, DecidedBy: sc.DecidedBy, AsOf: string(sc.AsOf), Engine: sc.Engine,
+	p := ledger.Admission{Screening: sc.ID, Project: sc.Project, RunRef: sc.RunRef, DecidedBy: string(sc.DecidedBy), AsOf: string(sc.AsOf), Engine: sc.Engine,
 		Packs: []ledger.PackRef{}, Upheld: a.Upheld(), Statement: a.Statement, IssuedAt: a.At, ExpiresAt: sc.AdmittedUntil.UTC(),
 		Log: ledger.AdmissionLog{Checkpoint: string(checkpoint), Index: index, Leaf: string(leaves[0].Bytes), Proof: ledger.ProofText(proof)}}
 	for _, ref := range d.Packs {

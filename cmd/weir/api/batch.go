@@ -148,7 +148,8 @@ func (b *batch) run(ctx context.Context, lines *lineReader) error {
 }
 
 // answer screens a group and writes its results. The error is why the batch
-// cannot go on; the lines of the group have their results all the same.
+// cannot go on: nothing of the group could be screened or written, or, with its
+// results written, the database is away.
 func (b *batch) answer(ctx context.Context, group []line) (stop error) {
 	results := make([]batchResult, len(group))
 	ctx, cancel := context.WithTimeout(ctx, b.s.cfg.Timeout)
@@ -199,17 +200,13 @@ func (b *batch) answer(ctx context.Context, group []line) (stop error) {
 		case r.Problem != nil:
 			b.counts[countRefused]++
 		case r.Preview != nil:
-			b.counts[string(previewStatus[r.Preview.Decision.Outcome])]++
+			b.counts[string(review.StatusOf(r.Preview.Decision.Outcome))]++
 		default:
 			b.counts[string(r.Screening.Status)]++
 		}
 	}
 	return stop
 }
-
-// previewStatus is the status that a screening with this outcome would begin with.
-var previewStatus = map[screening.Outcome]review.Status{screening.OutcomeAdmit: review.StatusAdmitted,
-	screening.OutcomeEscalate: review.StatusPending, screening.OutcomeBlock: review.StatusBlocked}
 
 // screen decides what of a group can be read. The error is for all of them.
 func (b *batch) screen(ctx context.Context, group []line, results []batchResult) ([]review.Submitted, error) {

@@ -55,7 +55,7 @@ var problemNames = func() []namedProblem {
 		{"internal", "Internal error", []int{http.StatusInternalServerError}},
 		{"http", "No such route or method", []int{http.StatusNotFound, http.StatusMethodNotAllowed}},
 	}
-	for _, status := range statuses {
+	for _, status := range review.Statuses() {
 		if status == review.StatusAdmitted {
 			continue // no problem
 		}
@@ -312,7 +312,8 @@ func wireTypes() *openapi.Types {
 			reflect.TypeFor[screening.Cause]():          oneOf(screening.CauseNoEvidence, screening.CauseHint, screening.CauseStructural, screening.CauseNoPredicate, screening.CauseError),
 			reflect.TypeFor[screening.Layer]():          oneOf(screening.Safety, screening.Ethics),
 			reflect.TypeFor[screening.Ruleset]():        oneOf(screening.RulesetReference.String(), screening.RulesetHardened.String()),
-			reflect.TypeFor[review.Status]():            oneOf(statuses...),
+			reflect.TypeFor[review.Status]():            oneOf(review.Statuses()...),
+			reflect.TypeFor[review.Decider]():           oneOf(review.ByPacks, review.ByPeople, review.ByWaiver, review.ByRecall),
 			reflect.TypeFor[review.State]():             oneOf(review.Open, review.Claimed, review.NeedsEvidence, review.Decided, review.Expired, review.Superseded, review.Withdrawn),
 			reflect.TypeFor[review.Kind]():              oneOf(review.KindEscalation, review.KindAppeal, review.KindReopen),
 			reflect.TypeFor[review.Choice]():            oneOf(review.VoteAdmit, review.VoteBlock),

@@ -10,8 +10,8 @@ import (
 // operation is what the OpenAPI document says of a route beyond what routes says.
 type operation struct {
 	id, says string
-	// body is the zero value that the body is read into, or one of the openapi.Body
-	// below. nil: none.
+	// body is the zero value that the body is read into, a schema, or an either, a
+	// needs or a media of them. nil: none.
 	body     any
 	optional bool // the body may be left out
 	// answers by status below 300: a zero value of what is written, or a media.
@@ -22,7 +22,7 @@ type operation struct {
 	headers  []openapi.Parameter
 }
 
-// media is an answer that is not plain JSON. each tells what a line or the whole
+// media is an answer or a body that is not plain JSON. each tells what a line or the whole
 // holds, if that is JSON.
 type media struct {
 	types []string
@@ -174,7 +174,7 @@ var parameters = map[string]openapi.Parameter{
 	"wait":                       text("How long to wait for a final status, like 30s; at most 1m."),
 	"run_ref":                    text("Of this run."),
 	"screening":                  text("The id of a screening."),
-	"status":                     {Description: "Only these.", Schema: oneOf(statuses...)},
+	"status":                     {Description: "Only these.", Schema: oneOf(review.Statuses()...)},
 	"GET /v1/corrections status": {Description: "Only these.", Schema: oneOf(review.Speculative, review.Coherent, review.Contested, review.Falsified)},
 
 	"GET /v1/audit/entries from": whole("The index of the first entry."),

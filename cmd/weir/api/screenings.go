@@ -157,10 +157,6 @@ func idempotencyKey(r *http.Request) (*screening.Digest256, error) {
 	return &sum, nil
 }
 
-// statuses are all that a screening can have.
-var statuses = []review.Status{review.StatusAdmitted, review.StatusBlocked, review.StatusPending, review.StatusExpired, review.StatusSuperseded,
-	review.StatusWithdrawn, review.StatusRevoked}
-
 // screeningList is a page of them.
 type screeningList struct {
 	Screenings []wireScreening `json:"screenings"`
@@ -173,7 +169,7 @@ func (s *Server) listScreenings(c echo.Context) error {
 		return err
 	}
 	status := review.Status(c.QueryParam("status"))
-	if status != "" && !slices.Contains(statuses, status) {
+	if status != "" && !slices.Contains(review.Statuses(), status) {
 		return fmt.Errorf("%w: status must be admitted, blocked, pending, expired, superseded, withdrawn or revoked", errBadParam)
 	}
 	list, err := gateOf(c).Desk.Screenings(c.Request().Context(), principalOf(c),
@@ -299,7 +295,7 @@ func gateProblem(a review.Answer) problem {
 	default:
 		p.Title = "These bytes are not admitted"
 	}
-	if p.Recall = recallRefJSON(a.Screening.Recall); p.Recall != nil && a.Screening.DecidedBy == "recall" {
+	if p.Recall = recallRefJSON(a.Screening.Recall); p.Recall != nil && a.Screening.DecidedBy == review.ByRecall {
 		p.Detail = "Data that they come from was recalled: " + a.Screening.Recall.Reason
 		if p.Recall.LiftedAt != nil {
 			p.Detail = "The recall that ended this is lifted. Submit them again."

@@ -28,7 +28,7 @@ type wireScreening struct {
 	ID              string              `json:"id"`
 	Status          review.Status       `json:"status"`
 	Outcome         screening.Outcome   `json:"outcome"`
-	DecidedBy       string              `json:"decided_by"`
+	DecidedBy       review.Decider      `json:"decided_by"`
 	RunRef          string              `json:"run_ref"`
 	Team            string              `json:"team,omitzero"`
 	Submitter       string              `json:"submitter"`

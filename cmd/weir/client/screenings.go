@@ -25,7 +25,7 @@ type Screening struct {
 	Submitter     string              `json:"submitter"`
 	Owner         string              `json:"owner"`
 	OnBehalfOf    string              `json:"on_behalf_of"`
-	DecidedBy     string              `json:"decided_by"`
+	DecidedBy     review.Decider      `json:"decided_by"`
 	AdmittedUntil *time.Time          `json:"admitted_until"`
 	Review        *ReviewState        `json:"review"`
 	Decision      *screening.Decision `json:"decision"`

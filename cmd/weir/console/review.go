@@ -195,7 +195,7 @@ func (c *Console) explain(r *http.Request, v *visit, x *subject) error {
 
 // Headline is the outcome, said first.
 func (x *subject) Headline() string {
-	if x.S.DecidedBy == "recall" {
+	if x.S.DecidedBy == review.ByRecall {
 		return "Data that this comes from was recalled."
 	}
 	n := 0

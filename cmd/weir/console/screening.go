@@ -21,8 +21,7 @@ type screeningsData struct {
 
 func (c *Console) screenings(w http.ResponseWriter, r *http.Request, v *visit) error {
 	q := r.URL.Query()
-	d := screeningsData{Status: review.Status(q.Get("status")), RunRef: q.Get("run_ref"), Statuses: []review.Status{review.StatusPending,
-		review.StatusAdmitted, review.StatusBlocked, review.StatusExpired, review.StatusSuperseded, review.StatusWithdrawn, review.StatusRevoked}}
+	d := screeningsData{Status: review.Status(q.Get("status")), RunRef: q.Get("run_ref"), Statuses: review.Statuses()}
 	if d.Status != "" && !slices.Contains(d.Statuses, d.Status) || !textual(q) {
 		return errAddress
 	}

@@ -49,7 +49,7 @@ func (c *Console) standingOf(r *http.Request, v *visit, x *subject, form standin
 		s.Confirms[w.ID] = w.ConfirmedBy == "" && author != v.person
 	}
 	s.Reopens = x.S.Status == review.StatusExpired && x.S.Review != nil && x.S.Review.State == review.Expired
-	if (x.S.Status == review.StatusPending || x.S.Status == review.StatusBlocked) && x.S.DecidedBy == "packs" && !x.S.FloorViolated {
+	if (x.S.Status == review.StatusPending || x.S.Status == review.StatusBlocked) && x.S.DecidedBy == review.ByPacks && !x.S.FloorViolated {
 		for _, e := range x.D.Causes {
 			if e.Effect >= screening.Escalate && strings.HasPrefix(e.Term, string(screening.Ethics)+":") && len(s.Terms) < 2*mostFindings {
 				s.Terms = append(s.Terms, e.Term)

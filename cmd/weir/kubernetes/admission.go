@@ -362,7 +362,7 @@ func (h *Handler) decide(ctx context.Context, raw []byte, dryRun bool) answer {
 func (h *Handler) preview(ctx context.Context, p review.Principal, raw []byte) answer {
 	sum := screening.Sum(raw)
 	kept, err := h.desk.Check(ctx, p, sum)
-	if err == nil && kept.Open() && kept.Screening.DecidedBy == "people" {
+	if err == nil && kept.Open() && kept.Screening.DecidedBy == review.ByPeople {
 		return h.gateAnswer(kept)
 	} else if err != nil && !errors.Is(err, review.ErrNotFound) {
 		return refuse(err)

@@ -113,7 +113,7 @@ func (h *Handler) gateAnswer(gate review.Answer) answer {
 		a.result = Closed
 		a.message = "not admitted: " + string(gate.Status)
 	}
-	if s.DecidedBy == "recall" {
+	if s.DecidedBy == review.ByRecall {
 		a.message = string(gate.Status) + recalled(s.Recall)
 	}
 	where := h.where(s.ID) // the last thing to be cut off
@@ -136,7 +136,7 @@ func (h *Handler) previewAnswer(d *screening.Decision) answer {
 	case screening.OutcomeAdmit:
 		a.allowed, a.result = true, Admitted
 	case screening.OutcomeBlock:
-		a.result, a.message = Blocked, "would be blocked"+causes(d, review.StatusBlocked, "packs")
+		a.result, a.message = Blocked, "would be blocked"+causes(d, review.StatusBlocked, review.ByPacks)
 	default:
 		a.result, a.message = Pending, "people would have to decide first"+causes(d, review.StatusPending, "")+missing(d)
 	}
@@ -144,8 +144,8 @@ func (h *Handler) previewAnswer(d *screening.Decision) answer {
 }
 
 // causes names the terms that decided; their ids are the packs', not the submitter's.
-func causes(d *screening.Decision, status review.Status, by string) string {
-	if status == review.StatusBlocked && by == "people" {
+func causes(d *screening.Decision, status review.Status, by review.Decider) string {
+	if status == review.StatusBlocked && by == review.ByPeople {
 		return " by a reviewer"
 	}
 	const most = 4
