@@ -180,9 +180,14 @@ const exportPage = 500
 const selectedSQL = ` coalesce(e.project, s.project, @project) = @project and (s.id is null or
 	(@run_ref = '' or starts_with(s.run_ref, @run_ref)) and (@outcome = '' or s.outcome = @outcome))`
 
-func (x *export) args(from int64) pgx.StrictNamedArgs {
-	return pgx.StrictNamedArgs{"project": x.q.Project, "run_ref": x.q.RunRef, "outcome": x.q.Outcome, "from": from, "size": x.e.Size, "limit": exportPage}
+func (x *export) args(from, end int64) pgx.StrictNamedArgs {
+	return pgx.StrictNamedArgs{"project": x.q.Project, "run_ref": x.q.RunRef, "outcome": x.q.Outcome, "from": from, "end": end, "limit": exportPage}
 }
+
+// oneLook gives where a statement ends that looks for a page of selected entries:
+// in a long log hardly any may be of this project or run, and a statement that looked
+// for all of a page would run out of time.
+func (x *export) oneLook(from int64, page int) (end int64) { return min(from+40*int64(page), x.e.Size) }
 
 func (x *export) entries(ctx context.Context, w io.Writer) error {
 	var lines ledger.EntryLines
@@ -237,10 +242,9 @@ func (x *export) page(ctx context.Context, from int64) ([]exported, error) {
 	if len(page) == 0 {
 		return nil, fmt.Errorf("%w: entry %d is missing", ErrLog, from)
 	}
-	args := x.args(from)
-	args["size"] = from + int64(len(page))
+	args := x.args(from, from+int64(len(page)))
 	rows, err := x.db.Query(ctx, `select `+entryColumns+`, e.log_index, `+selectedSQL+`, coalesce(s.outcome, '')`+entryFrom+
-		`where e.log_index >= @from and e.log_index < @size order by e.log_index limit @limit`, args)
+		`where e.log_index >= @from and e.log_index < @end order by e.log_index limit @limit`, args)
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -265,10 +269,12 @@ const payloadBatch = 4 << 20
 
 func (x *export) payloads(ctx context.Context, w io.Writer) error {
 	for next := x.e.First; next < x.e.Size; {
-		refs, err := x.payloadRefs(ctx, next)
-		if err != nil || len(refs) == 0 {
+		end := x.oneLook(next, exportPage)
+		refs, err := x.payloadRefs(ctx, next, end)
+		if err != nil {
 			return err
 		}
+		full := len(refs) == exportPage
 		for len(refs) > 0 {
 			n, size := 1, refs[0].Bytes
 			for n < len(refs) && size+refs[n].Bytes <= payloadBatch {
@@ -279,6 +285,9 @@ func (x *export) payloads(ctx context.Context, w io.Writer) error {
 				return err
 			}
 			next, refs = refs[n-1].Index+1, refs[n:]
+		}
+		if !full {
+			next = end
 		}
 	}
 	return nil
@@ -291,13 +300,13 @@ type payloadRef struct {
 	Bytes int64
 }
 
-// payloadRefs gives a page of them. A page's payloads could be half a gigabyte, so
+// payloadRefs gives a page of them, from a place to another. A page's payloads could be half a gigabyte, so
 // they are not read yet.
-func (x *export) payloadRefs(ctx context.Context, from int64) ([]payloadRef, error) {
+func (x *export) payloadRefs(ctx context.Context, from, end int64) ([]payloadRef, error) {
 	rows, err := x.db.Query(ctx, `select e.log_index, s.id::text, coalesce((select length(p.spec) + length(p.decision) from payload p
 			where p.screening_id = s.id and p.outcome = s.outcome and p.month = s.month), 0)`+
-		entryFrom+`where e.log_index >= @from and e.log_index < @size
-		and e.type = '`+ledger.DecidedEvent+`' and `+selectedSQL+` order by e.log_index limit @limit`, x.args(from))
+		entryFrom+`where e.log_index >= @from and e.log_index < @end
+		and e.type = '`+ledger.DecidedEvent+`' and `+selectedSQL+` order by e.log_index limit @limit`, x.args(from, end))
 	if err != nil {
 		return nil, translate(err)
 	}

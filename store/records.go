@@ -19,7 +19,8 @@ const recordsAtOnce = 500
 // Records gives the decisions that a selection shows, in the order of the log,
 // after the entry at index after (-1: from the beginning). It ends at the newest
 // checkpoint of when it began: whatever is written meanwhile comes with the next,
-// and each comes once. read is called after each page. ledger.ErrNothingToExport.
+// and each comes once. read is called after each page that has any.
+// ledger.ErrNothingToExport.
 func (s *Store) Records(ctx context.Context, q ledger.Selection, after int64, each func(*ledger.Record) error, read func() error) error {
 	return s.records(ctx, q, after, recordsAtOnce, each, read)
 }
@@ -31,7 +32,8 @@ func (s *Store) records(ctx context.Context, q ledger.Selection, after int64, pa
 	}
 	x := &export{db: s.of(q.Project), q: q, e: e}
 	for next := max(e.First, after+1); next < e.Size; {
-		list, err := x.records(ctx, next, page)
+		end := x.oneLook(next, page)
+		list, err := x.records(ctx, next, end, page)
 		if err != nil {
 			return err
 		}
@@ -41,15 +43,22 @@ func (s *Store) records(ctx context.Context, q ledger.Selection, after int64, pa
 			}
 			next = r.LogIndex + 1
 		}
-		if err := read(); err != nil || len(list) < page {
+		if len(list) < page {
+			next = end
+		}
+		if len(list) == 0 {
+			continue
+		}
+		if err := read(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (x *export) records(ctx context.Context, from int64, page int) ([]*ledger.Record, error) {
-	args := x.args(from)
+// records gives the first of the entries from a place to another, at most a page.
+func (x *export) records(ctx context.Context, from, end int64, page int) ([]*ledger.Record, error) {
+	args := x.args(from, end)
 	args["limit"], args["from_at"], args["any_from"] = page, x.q.From, x.q.From.IsZero()
 	args["without"] = x.q.DigestsOnly
 	args["to_at"], args["any_to"] = x.q.To, x.q.To.IsZero()
@@ -63,7 +72,7 @@ func (x *export) records(ctx context.Context, from int64, page int) ([]*ledger.R
 				and p.screening_id = s.id and p.outcome = s.outcome and p.month = s.month), 0)`+
 		entryFrom+` left join lateral erased(s) g on true
 		left join lateral (select screening_status(s, (select r.expires_at from review r where r.screening_id = s.id and r.closed_at is null)) as status offset 0) n on true
-		where e.log_index >= @from and e.log_index < @size and e.type = '`+ledger.DecidedEvent+`' and s.id is not null
+		where e.log_index >= @from and e.log_index < @end and e.type = '`+ledger.DecidedEvent+`' and s.id is not null
 			and (@any_from::boolean or e.at >= @from_at::timestamptz) and (@any_to::boolean or e.at < @to_at::timestamptz)
 			and `+selectedSQL+` order by e.log_index limit @limit`, args)
 	if err != nil {

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -106,6 +107,40 @@ func (w *world) thousandOfOneInstant() {
 				select n.id, p.project, p.outcome, p.month, p.spec, p.decision from n, payload p where p.screening_id = $1)
 		insert into audit_event (screening_id, project, type, actor, body) select n.id, e.project, e.type, e.actor, e.body from n, audit_event e where e.screening_id = $1`, s.ID)
 	w.exec(`analyze`)
+}
+
+// Who asks for a few of a long log does not wait for a statement that reads all of it.
+func TestRecordsAreReadInLooks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.submit("bo", spec("few", "1"))
+	w.thousandOfOneInstant()
+	last := w.submit("bo", spec("few", "2"))
+	w.sequenceAll(2000)
+	seen := &statements{}
+	st, err := store.Open(t.Context(), w.dsn, store.Traced(seen))
+	w.ok("open", err)
+	t.Cleanup(st.Close)
+	var got []string
+	w.ok("records", store.RecordsBy(t.Context(), st, ledger.Selection{Project: "default", RunRef: "few"}, 2, func(r *ledger.Record) error {
+		got = append(got, r.DecisionID)
+		return nil
+	}))
+	if diff := cmp.Diff([]string{first.ID, last.ID}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, s := range seen.take() {
+		if !strings.Contains(s.sql, "prev_hash") {
+			continue
+		}
+		var plan []byte
+		w.ok("explain", store.Of(w.store, "default").QueryRow(t.Context(), `explain (analyze, format json) `+s.sql, s.args...).Scan(&plan))
+		for node, rows := range rowsRead(t, plan) {
+			if rows > 2*40 {
+				t.Fatalf("%s reads %d rows", node, rows)
+			}
+		}
+	}
 }
 
 func TestRecords(t *testing.T) {
