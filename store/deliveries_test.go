@@ -320,6 +320,30 @@ func TestDeclareHoldsWhatSlippedIn(t *testing.T) {
 	}
 }
 
+// A message that was held while its endpoint was being enabled is released at the
+// next look: nobody would enable what is enabled.
+func TestDeclareReleasesWhatSlippedIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	desk, _ := w.patient()
+	w.declare("one")
+	w.ok("disable", w.store.DisableEndpoint(t.Context(), "one", chi))
+	letGo := w.hold("insert on spec")
+	submitted := make(chan error, 1)
+	go func() {
+		_, _, err := desk.Submit(t.Context(), principal("bo"), spec("r", "", "violent=present"), nil)
+		submitted <- err
+	}()
+	w.until(somebodyWaits)
+	w.ok("enable", w.store.EnableEndpoint(t.Context(), "one", chi))
+	letGo()
+	w.ok("submit", <-submitted)
+	w.declare("one")
+	if ds := w.claimFrom("one"); len(ds) != 1 {
+		t.Errorf("%d to be sent, want 1; %v", len(ds), states(w, "state"))
+	}
+}
+
 // An endpoint that nobody declares any more is removed after a while, and what
 // waits for it ends: nobody will ever take it.
 func TestRemovedEndpoint(t *testing.T) {

@@ -29,7 +29,8 @@ const removeAfter = 10 * time.Minute
 
 // Declare tells which endpoints a process has. It also tidies up: what nobody
 // declares any more is removed, and what waits for it is cancelled; what slipped
-// in while an endpoint was being disabled is held.
+// in while an endpoint was being disabled is held, and what was held while it was
+// being enabled is released.
 func (o Outbox) Declare(ctx context.Context, endpoints []webhooks.Declared) error {
 	// In one order, so that replicas cannot wait for each other's rows.
 	endpoints = slices.SortedFunc(slices.Values(endpoints), func(a, b webhooks.Declared) int { return strings.Compare(a.ID, b.ID) })
@@ -57,6 +58,8 @@ func (o Outbox) Declare(ctx context.Context, endpoints []webhooks.Declared) erro
 	batch.Queue(`update delivery d set state = 'held', claim = null, lease_until = null from endpoint e
 		where e.id = d.endpoint and e.disabled_at is not null and d.type <> 'endpoint.ping'
 		  and (d.state = 'pending' or d.state = 'delivering' and d.lease_until <= now())`)
+	batch.Queue(`update delivery d set state = 'pending', due_at = now() from endpoint e
+		where e.id = d.endpoint and e.disabled_at is null and e.removed_at is null and d.state = 'held'`)
 	// A batch without BEGIN is one transaction.
 	if err := o.s.every.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("declare endpoints: %w", translate(err))
