@@ -71,36 +71,49 @@ func (s *Store) KeepCosignatures(ctx context.Context, size int64, list []ledger.
 	return translate(err)
 }
 
+// cosignaturesAtOnce is how many are read at once: there is one every few seconds, and
+// checking all of them takes longer than a statement may.
+const cosignaturesAtOnce = 1000
+
 // CheckCosignatures holds every cosignature of the given witnesses to its
 // checkpoint, and gives the size of the newest of each, by ledger.Witness.ID. A
 // *ledger.BrokenError names the first that does not hold.
 func (s *Store) CheckCosignatures(ctx context.Context, witnesses ...ledger.Witness) (map[string]int64, error) {
 	newest := map[string]int64{}
 	for _, w := range witnesses {
-		rows, err := s.every.Query(ctx, `select c.size, c.note || convert_to(k.line, 'UTF8') from log_cosignature k join log_checkpoint c using (size)
-			where k.witness = $1 order by size`, w.ID())
-		if err != nil {
-			return nil, translate(err)
-		}
-		var size int64
-		var note []byte
-		_, err = pgx.ForEachRow(rows, []any{&size, &note}, func() error {
-			found, err := ledger.Cosignatures(note, w)
-			if err != nil || len(found) != 1 {
-				return &ledger.BrokenError{File: "log_cosignature", Index: size, Detail: "does not hold for the checkpoint that it is of"}
+		for n := cosignaturesAtOnce; n == cosignaturesAtOnce; {
+			page, err := s.cosignatures(ctx, w, newest[w.ID()])
+			if err != nil {
+				return nil, err
 			}
-			newest[w.ID()] = size
-			return nil
-		})
-		var broken *ledger.BrokenError
-		if errors.As(err, &broken) {
-			return nil, broken
-		}
-		if err != nil {
-			return nil, translate(err)
+			for _, c := range page {
+				found, err := ledger.Cosignatures(c.Note, w)
+				if err != nil || len(found) != 1 {
+					return nil, &ledger.BrokenError{File: "log_cosignature", Index: c.Size, Detail: "does not hold for the checkpoint that it is of"}
+				}
+				newest[w.ID()] = c.Size
+			}
+			n = len(page)
 		}
 	}
 	return newest, nil
+}
+
+// cosignedBy is a checkpoint with what one witness added to it.
+type cosignedBy struct {
+	Size int64
+	Note []byte
+}
+
+// cosignatures reads a page of those of a witness, of checkpoints larger than a size.
+func (s *Store) cosignatures(ctx context.Context, w ledger.Witness, after int64) ([]cosignedBy, error) {
+	rows, err := s.every.Query(ctx, `select c.size, c.note || convert_to(k.line, 'UTF8') from log_cosignature k join log_checkpoint c using (size)
+		where k.witness = $1 and k.size > $2 order by k.size limit $3`, w.ID(), after, cosignaturesAtOnce)
+	if err != nil {
+		return nil, translate(err)
+	}
+	page, err := pgx.CollectRows(rows, pgx.RowToStructByPos[cosignedBy])
+	return page, translate(err)
 }
 
 // cosigned gives the newest state in an export that witnesses cosigned, nil when

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	cosig "github.com/transparency-dev/formats/note"
@@ -182,5 +183,55 @@ func TestCheckCosignatures(t *testing.T) {
 	var broken *ledger.BrokenError
 	if _, err := w.store.CheckCosignatures(t.Context(), one, two); !errors.As(err, &broken) || broken.Index != first {
 		t.Errorf("a cosignature of another state: %v", err)
+	}
+}
+
+// Those of a long time are checked page by page, each and to the last.
+func TestCheckManyCosignatures(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	key := signingKey(t)
+	by, signs := newWitness(t, "one.example")
+	const all = 2500
+	var sizes []int64
+	var notes [][]byte
+	var lines []string
+	for size := int64(1); size <= all; size++ {
+		checkpoint, err := ledger.Checkpoint{Origin: "weir/test", Size: size}.Sign(key)
+		w.ok("sign", err)
+		text, _, _ := bytes.Cut(checkpoint, []byte("\n\n"))
+		signed, err := note.Sign(&note.Note{Text: string(text) + "\n"}, signs)
+		w.ok("cosign", err)
+		_, line, _ := bytes.Cut(signed, []byte("\n\n"))
+		sizes, notes, lines = append(sizes, size), append(notes, checkpoint), append(lines, string(line))
+	}
+	w.exec(`insert into log_checkpoint (size, previous, root, note) select size, size - 1, sha256('x'), note from unnest($1::bigint[], $2::bytea[]) u(size, note)`, sizes, notes)
+	w.exec(`insert into log_cosignature (size, witness, line) select size, $1, line from unnest($2::bigint[], $3::text[]) u(size, line)`, by.ID(), sizes, lines)
+	w.exec(`analyze`)
+	seen := &statements{}
+	st, err := store.Open(t.Context(), w.dsn, store.Traced(seen))
+	w.ok("open", err)
+	t.Cleanup(st.Close)
+	newest, err := st.CheckCosignatures(t.Context(), by)
+	if err != nil || newest[by.ID()] != all {
+		t.Errorf("%v, %v", newest, err)
+	}
+	for _, s := range seen.take() {
+		if !strings.Contains(s.sql, "log_cosignature") {
+			continue
+		}
+		var plan []byte
+		w.ok("explain", store.Every(w.store).QueryRow(t.Context(), `explain (analyze, format json) `+s.sql, s.args...).Scan(&plan))
+		for node, rows := range rowsRead(t, plan) {
+			if strings.Contains(node, "log_cosignature") && rows > 1000 {
+				t.Errorf("%s reads %d rows at once", node, rows)
+			}
+		}
+	}
+	w.exec(`alter table log_cosignature disable trigger all`)
+	w.exec(`update log_cosignature set line = (select line from log_cosignature where size = 1) where size = 2400`)
+	var broken *ledger.BrokenError
+	if _, err := st.CheckCosignatures(t.Context(), by); !errors.As(err, &broken) || broken.Index != 2400 {
+		t.Errorf("one of the last page is of another state: %v", err)
 	}
 }
