@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"weir/store"
 	"weir/webhooks"
@@ -195,5 +196,34 @@ func TestGivenUp(t *testing.T) {
 		if _, err := w.pool.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "append-only") {
 			t.Errorf("%s: %v, want it refused", sql, err)
 		}
+	}
+}
+
+// What waits for an endpoint that cools down is not gone through again and again.
+func TestBacklogOfACoolingEndpoint(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.declare("one")
+	w.submit("bo", spec("r", "", "violent=present"))
+	w.exec(`insert into delivery (message_id, endpoint, type, project, screening_id, review_id, body, due_at)
+		select 'msg_' || n, endpoint, type, project, screening_id, review_id, body, now() - n * interval '1 second' from delivery, generate_series(1, 3000) n`)
+	w.exec(`analyze delivery`)
+	w.exec(`update endpoint set failures = 10, failing_since = now(), trips = 1, open_until = now() + interval '1 hour'`)
+	claim := func() map[string]int {
+		t.Helper()
+		var plan []byte
+		w.ok("explain", w.pool.QueryRow(t.Context(), "explain (analyze, format json) "+store.ClaimSQL,
+			pgx.StrictNamedArgs{"limit": 2, "lease": 30.0, "endpoints": []string{"one"}}).Scan(&plan))
+		return rowsRead(t, plan)
+	}
+	for node, rows := range claim() {
+		if rows > 10 {
+			t.Errorf("%s reads %d rows", node, rows)
+		}
+	}
+	_, err := w.store.PingEndpoint(t.Context(), "one", chi)
+	w.ok("ping", err)
+	if ds := w.claimFrom("one"); len(ds) != 1 || ds[0].Type != webhooks.TypePing {
+		t.Errorf("claimed %+v, want the ping", ds)
 	}
 }

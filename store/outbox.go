@@ -73,7 +73,8 @@ func (o Outbox) Endpoints(ctx context.Context) ([]webhooks.EndpointStatus, error
 }
 
 // claimSQL goes endpoint by endpoint, so that it never walks over the backlog of
-// one that is down. Where a breaker is open and its time is over, it sets the
+// one that is down, but for the pings among it, in the hour after somebody asked for
+// one. Where a breaker is open and its time is over, it sets the
 // time ahead by a lease and takes one delivery: whoever comes next, on whatever
 // replica, finds the breaker open until that one has ended.
 const claimSQL = `
@@ -87,6 +88,8 @@ with probing as (
 ), lane as (
 	select n.id, case when e.disabled_at is null and e.open_until is null then 'all' else 'pings' end as takes, @limit::integer as most
 	from unnest(@endpoints::text[]) as n(id) left join endpoint e on e.id = n.id
+	where e.disabled_at is null and e.open_until is null
+		or exists (select from endpoint_event v where v.endpoint = n.id and v.at > now() - interval '1 hour' and v.type in ('pinged', 'redelivered'))
 	union all select id, 'probe', 1 from probing
 ), ripe as (
 	select d.id, d.due_at, l.id as endpoint, l.takes from lane l cross join lateral (
