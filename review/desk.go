@@ -84,7 +84,7 @@ type Store interface {
 
 // ListQuery selects screenings. Zero fields do not restrict.
 type ListQuery struct {
-	Party  string // has a part in it: submitted, was submitted for, or owns it
+	Party  []string // every name of somebody who has a part in it: submitted, was submitted for, or owns it
 	Status Status
 	RunRef string
 	After  *Cursor
@@ -239,7 +239,7 @@ func (d *Desk) submit(ctx context.Context, p Principal, spec *screening.ParsedSp
 		if errors.Is(err, ErrReviewExpired) && sub.ReportUntil != "" {
 			// Nobody may be there to review while a project only reports, and that
 			// must stop no run: what expired is told, to those whose run it is.
-			if s, serr := d.latest(ctx, p.Project, spec.SHA256); serr == nil && slices.Contains(s.Parties, p.Subject) {
+			if s, serr := d.latest(ctx, p.Project, spec.SHA256); serr == nil && s.hasPart(p.Subject, setup.People) {
 				return s, true, nil
 			}
 		}

@@ -69,10 +69,16 @@ func (d *Desk) Screening(ctx context.Context, p Principal, id string) (*Screenin
 		return nil, ErrNotAllowed
 	}
 	s, err := d.screening(ctx, p.Project, id)
-	if err == nil && !p.mayReadAll() && !slices.Contains(s.Parties, d.subject(p)) {
+	if err == nil && !p.mayReadAll() && !s.hasPart(d.subject(p), d.Setup().People) {
 		return nil, ErrNotFound // whether it exists is not theirs to know
 	}
 	return s, err
+}
+
+// hasPart reports whether somebody submitted a screening's bytes, was submitted for, or
+// owns it, whatever they were called then.
+func (s *Screening) hasPart(subject string, people *People) bool {
+	return slices.ContainsFunc(s.Parties, func(name string) bool { return people.now(name) == subject })
 }
 
 // subject is the name under which a principal's submissions are kept.
@@ -87,7 +93,7 @@ func (d *Desk) Screenings(ctx context.Context, p Principal, q ListQuery) ([]*Scr
 		if !p.May(ScopeSubmit) {
 			return nil, ErrNotAllowed
 		}
-		q.Party = d.subject(p)
+		q.Party = d.Setup().People.names(p.Subject)
 	}
 	return d.store.Screenings(ctx, p.Project, q)
 }

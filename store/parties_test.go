@@ -107,3 +107,28 @@ groups: {general: [ana, bo, charlie, dee], legal: [bo, charlie]}`))
 		t.Errorf("second vote under a new name: %v, want ErrConflict", err)
 	}
 }
+
+// Who was renamed still sees what they submitted, and can take it back.
+func TestRenamedSubmitterKeepsTheirOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.submit("chi", spec("r", "", "personal_data=present"))
+	w.use(`
+people: [{id: ana}, {id: bo}, {id: charlie, aliases: [chi]}, {id: dee}]
+groups: {general: [ana, bo, charlie, dee], legal: [bo, charlie]}`, "")
+	submitter := func(name string) review.Principal {
+		return review.Principal{Subject: name, Project: "default", Scopes: []review.Scope{review.ScopeSubmit}}
+	}
+	_, err := w.desk.Screening(t.Context(), submitter("charlie"), s.ID)
+	w.ok("read", err)
+	_, err = w.desk.Screening(t.Context(), submitter("dee"), s.ID)
+	w.refused("somebody else reads", err, review.ErrNotFound)
+	for name, want := range map[string]int{"charlie": 1, "chi": 1, "dee": 0, "nobody": 0} {
+		list, err := w.desk.Screenings(t.Context(), submitter(name), review.ListQuery{Limit: 10})
+		if err != nil || len(list) != want {
+			t.Errorf("%s lists %d (%v), want %d", name, len(list), err, want)
+		}
+	}
+	_, err = w.desk.Withdraw(t.Context(), submitter("charlie"), s.ID, "not needed")
+	w.ok("withdraw", err)
+}

@@ -104,7 +104,7 @@ func (s *Store) ScreeningOfSpec(ctx context.Context, project string, spec screen
 
 // Screenings lists the newest first, after q.After.
 func (s *Store) Screenings(ctx context.Context, project string, q review.ListQuery) ([]*review.Screening, error) {
-	args := pgx.StrictNamedArgs{"project": project, "party": q.Party, "status": string(q.Status), "run_ref": q.RunRef,
+	args := pgx.StrictNamedArgs{"project": project, "party": nonNil(q.Party), "status": string(q.Status), "run_ref": q.RunRef,
 		"at": time.Time{}, "id": "ffffffff-ffff-ffff-ffff-ffffffffffff", "first": q.After == nil, "limit": q.Limit}
 	if q.After != nil {
 		args["at"], args["id"] = q.After.At, q.After.ID
@@ -112,7 +112,7 @@ func (s *Store) Screenings(ctx context.Context, project string, q review.ListQue
 	rows, err := s.of(project).Query(ctx, `select `+screeningColumns+screeningFrom+`
 		where s.project = @project
 		  and (@first or (s.created_at, s.id) < (@at::timestamptz, @id::uuid))
-		  and (@party = '' or exists (select from screening_party where screening_id = s.id and name = @party))
+		  and (cardinality(@party::text[]) = 0 or exists (select from screening_party where screening_id = s.id and name = any(@party)))
 		  and (@run_ref = '' or s.run_ref = @run_ref)
 		  and (@status = '' or `+couldStand+` and @status = `+screeningStatus+`)
 		order by s.created_at desc, s.id desc limit @limit`, args)
