@@ -53,7 +53,7 @@ type Store interface {
 	Waivers(ctx context.Context, project string, q WaiverQuery) ([]*Waiver, error)
 	// ConfirmWaiver locks a waiver, lets decide look at it and at its screening, and
 	// puts it in force by the person it returns. affected are screenings whose status that may change.
-	ConfirmWaiver(ctx context.Context, project, id string, decide func(*Waiver, *Screening, time.Time) (person string, err error)) (affected []string, err error)
+	ConfirmWaiver(ctx context.Context, project, id string, decide func(*Waiver, *Screening, time.Time) (person string, err error)) (affected []Affected, err error)
 	// KeepBypass keeps a report once; existing tells that its id was reported before.
 	KeepBypass(ctx context.Context, b *Bypass) (existing bool, err error)
 	// Bypass reads a report without its spec. ErrNotFound.
@@ -135,6 +135,12 @@ type Closed struct {
 	Last      *Review
 	Findings  []FindingRow
 	Blockers  []string // who voted block in any review of it
+}
+
+// Affected is a screening whose status a waiver may change.
+type Affected struct {
+	ScreeningID string
+	ReviewID    string // open, and some panel of it has its quorum; "" = none
 }
 
 // Opening is a linked review to be opened.

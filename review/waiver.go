@@ -237,13 +237,16 @@ func (d *Desk) ConfirmWaiver(ctx context.Context, p Principal, id string) (*Waiv
 	if err != nil {
 		return nil, err
 	}
-	if s.Review != nil { // the votes on the rest may be there already, and nobody left to cast another
-		if err := d.settle(ctx, p.Project, s.Review.ID); err != nil {
-			return nil, err
-		}
+	if s.Review != nil { // it may be an appeal, which waits for nobody
+		affected = append(affected, Affected{s.ID, s.Review.ID})
 	}
-	for _, id := range affected {
-		d.waiters.wake(id)
+	for _, a := range affected {
+		if a.ReviewID != "" { // the votes on the rest may be there already, and nobody left to cast another
+			if err := d.settle(ctx, p.Project, a.ReviewID); err != nil {
+				return nil, err
+			}
+		}
+		d.waiters.wake(a.ScreeningID)
 	}
 	return d.store.Waiver(ctx, p.Project, id)
 }

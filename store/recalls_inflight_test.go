@@ -105,7 +105,7 @@ func (m meeting) OpenReview(ctx context.Context, project, id string, decide func
 	})
 }
 
-func (m meeting) ConfirmWaiver(ctx context.Context, project, id string, decide func(*review.Waiver, *review.Screening, time.Time) (string, error)) ([]string, error) {
+func (m meeting) ConfirmWaiver(ctx context.Context, project, id string, decide func(*review.Waiver, *review.Screening, time.Time) (string, error)) ([]review.Affected, error) {
 	return m.Store.ConfirmWaiver(ctx, project, id, func(wv *review.Waiver, s *review.Screening, now time.Time) (string, error) {
 		defer m.then()
 		return decide(wv, s, now)

@@ -96,7 +96,7 @@ func (s *Store) Waivers(ctx context.Context, project string, q review.WaiverQuer
 // ConfirmWaiver locks a waiver, lets decide look at it and at its screening, and
 // puts it in force by the person it returns. affected are screenings that wait and
 // have its finding.
-func (s *Store) ConfirmWaiver(ctx context.Context, project, id string, decide func(*review.Waiver, *review.Screening, time.Time) (string, error)) (affected []string, err error) {
+func (s *Store) ConfirmWaiver(ctx context.Context, project, id string, decide func(*review.Waiver, *review.Screening, time.Time) (string, error)) (affected []review.Affected, err error) {
 	var domain error
 	err = pgx.BeginFunc(ctx, s.of(project), func(tx pgx.Tx) error {
 		// Before the rows, as submissions do. A recall is seen here, or sees the waiver.
@@ -140,7 +140,7 @@ func (s *Store) ConfirmWaiver(ctx context.Context, project, id string, decide fu
 		const most = 1000               // they only hear of it at once; others ask again
 		batch.Queue(waitingSQL, project, w.Term, w.FindingSHA256[:], most).
 			Query(func(rows pgx.Rows) (err error) {
-				affected, err = pgx.CollectRows(rows, pgx.RowTo[string])
+				affected, err = pgx.CollectRows(rows, pgx.RowToStructByPos[review.Affected])
 				return err
 			})
 		return tx.SendBatch(ctx, batch).Close()
@@ -154,8 +154,11 @@ func (s *Store) ConfirmWaiver(ctx context.Context, project, id string, decide fu
 	return affected, translate(err)
 }
 
-// waitingSQL gives the screenings that wait and have a finding. It begins with those
+// waitingSQL gives the screenings that wait and have a finding, with their review where
+// a panel has its quorum. It begins with those
 // that wait: of one term there can be as many findings as screenings.
-const waitingSQL = `select s.id::text from screening s cross join lateral (
+const waitingSQL = `select s.id::text, coalesce((select r.id::text from review r where r.screening_id = s.id and r.closed_at is null
+		and exists (select from review_panel p where p.review_id = r.id and p.answered_at is not null)), '')
+	from screening s cross join lateral (
 		select from finding f where f.screening_id = s.id and f.term = $2 and f.sha256 = $3 offset 0) f
 	where s.project = $1 and s.status = 'pending' limit $4`

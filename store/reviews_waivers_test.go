@@ -343,25 +343,29 @@ func TestWaiverIsTheLastThatWasNeeded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	raw := withOnBehalf(pinned("r", "", "a", "violent=present", "personal_data=present"))
-	s := w.submit("ana", raw)
+	s, other := w.submit("ana", raw), w.submit("ana", withOnBehalf(pinned("r/2", "", "a", "violent=present", "personal_data=present")))
 	w.ok("dee", w.vote("dee", s, review.VoteAdmit))
+	w.ok("dee", w.vote("dee", other, review.VoteAdmit))
 	// After the vote of dee, which would have answered for legal too.
 	w.use(`
 people: [{id: ana}, {id: bo}, {id: chi}, {id: dee}, {id: eve}]
 groups: {general: [ana, bo, chi, dee, eve], legal: [bo, chi, dee]}`, "")
 	w.ok("eve", w.vote("eve", s, review.VoteAdmit))
-	made := w.waive(s, violentTerm, "dee", func(r *review.WaiverRequest) { r.Days = 1 })
-	sc, err := w.store.Screening(t.Context(), "default", s.ID)
-	w.ok("read", err)
-	if sc.Status != review.StatusAdmitted || sc.DecidedBy != "people" || sc.AdmittedUntil.After(made.ExpiresAt) {
-		t.Errorf("%s by %s until %v, the waiver ends %s", sc.Status, sc.DecidedBy, sc.AdmittedUntil, made.ExpiresAt)
+	w.ok("eve", w.vote("eve", other, review.VoteAdmit))
+	made := w.waive(s, violentTerm, "dee", forRuns("r", "a"), func(r *review.WaiverRequest) { r.Days = 1 })
+	for name, of := range map[string]*review.Screening{"that one": s, "another run": other} {
+		sc, err := w.store.Screening(t.Context(), "default", of.ID)
+		w.ok("read", err)
+		if sc.Status != review.StatusAdmitted || sc.DecidedBy != "people" || sc.AdmittedUntil.After(made.ExpiresAt) {
+			t.Errorf("%s: %s by %s until %v, the waiver ends %s", name, sc.Status, sc.DecidedBy, sc.AdmittedUntil, made.ExpiresAt)
+		}
 	}
 	w.checkRecord()
 
 	// Waivers of everything are nobody's answer: they admit, and end.
 	all := w.submit("ana", withOnBehalf(pinned("q", "", "b", "violent=present")))
 	w.waive(all, violentTerm, "dee", func(r *review.WaiverRequest) { r.Days = 1 })
-	if sc, err = w.store.Screening(t.Context(), "default", all.ID); err != nil || sc.DecidedBy != "waiver" || w.review(all).State != review.Open {
+	if sc, err := w.store.Screening(t.Context(), "default", all.ID); err != nil || sc.DecidedBy != "waiver" || w.review(all).State != review.Open {
 		t.Errorf("%s by %s, its review %s", sc.Status, sc.DecidedBy, w.review(all).State)
 	}
 }
