@@ -93,9 +93,6 @@ type ReviewedExample struct {
 	Status      EpistemicStatus
 }
 
-// Accepted reports whether the example may be learned from.
-func (e *ReviewedExample) Accepted() bool { return e.Outcome == CorrectionAccepted }
-
 // ReviewCorrection is the review gate. Text and geometry vote independently, and either rejects. Only then is it asked
 // whether there is a correction at all: an empty text along a trajectory that violates identity is the worse of the two.
 func ReviewCorrection(c Candidate, opts ReviewOptions) ReviewedExample {

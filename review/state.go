@@ -81,9 +81,6 @@ func States() []State {
 // Live reports whether the review waits for somebody.
 func (s State) Live() bool { return s == Open || s == Claimed || s == NeedsEvidence }
 
-// Votable reports whether it is the reviewers' turn.
-func (s State) Votable() bool { return s == Open || s == Claimed }
-
 // After gives the state that an event leads to; ok is false where it cannot happen.
 func (s State) After(e Event) (next State, ok bool) {
 	for _, step := range steps {

@@ -38,7 +38,7 @@ func TestStateTable(t *testing.T) {
 		}
 	}
 	for _, s := range []State{"nonsense", ""} {
-		if _, ok := s.After(EventVote); ok || s.Live() || s.Votable() {
+		if _, ok := s.After(EventVote); ok || s.Live() {
 			t.Errorf("%q, which is no state, can become something", s)
 		}
 	}
