@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -413,5 +414,31 @@ func TestSameBytesAtOnceGetOneAnswer(t *testing.T) {
 				t.Fatalf("round %d: %s", i, s.Status)
 			}
 		}
+	}
+}
+
+// A submission waits for nothing that has ended, of however many times its bytes came.
+func TestWhatEndedIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	raw := spec("run/hourly", "")
+	ended, last := w.submit("bo", raw), w.submit("bo", raw)
+	if ended.ID == last.ID {
+		t.Fatal("the same bytes were not decided anew")
+	}
+	tx, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background()) //nolint:errcheck // it only holds the row
+	if _, err := tx.Exec(t.Context(), `select from screening where id = $1 for update`, ended.ID); err != nil {
+		t.Fatal(err)
+	}
+	next := w.submit("bo", raw)
+	if next.ID == last.ID || next.Status != review.StatusAdmitted {
+		t.Errorf("%+v", next)
+	}
+	if got, err := w.store.Screening(t.Context(), "default", last.ID); err != nil || got.Status != review.StatusSuperseded {
+		t.Errorf("the one before: %v, %v", got, err)
 	}
 }
