@@ -312,9 +312,10 @@ func (d *Desk) decide(ctx context.Context, p Principal, spec *screening.ParsedSp
 	}
 	// A service's run belongs to the person it submits for, who may go on with it
 	// by hand. A person's claim to act for another gives no such right.
-	sub.AnswersFor = p.Subject
+	sub.SubmitterNames = setup.People.names(p.Subject)
+	sub.AnswersFor = sub.SubmitterNames
 	if setup.People.IsService(p.Subject) {
-		sub.AnswersFor = sub.OnBehalfOf
+		sub.AnswersFor = setup.People.names(sub.OnBehalfOf)
 	}
 	sub.Parties = []string{p.Subject, sub.Owner}
 	if sub.OnBehalfOf != "" {

@@ -216,7 +216,8 @@ type Submission struct {
 	Spec            *screening.ParsedSpec
 	Owner           string // resolved person ids
 	OnBehalfOf      string
-	AnswersFor      string   // who may replace this run's spec besides the submitter
+	SubmitterNames  []string // every name of the submitter
+	AnswersFor      []string // every name of who may replace this run's spec besides the submitter
 	Parties         []string // submitter, owner and the person submitted for
 	Decision        *screening.Decision
 	DecisionJSON    []byte

@@ -344,7 +344,7 @@ func (d *Desk) again(ctx context.Context, s *Screening) (*Submission, error) {
 		return nil, err
 	}
 	sub := &Submission{Principal: Principal{Project: s.Project, Subject: s.Submitter}, Spec: spec, Owner: s.Owner, OnBehalfOf: s.OnBehalfOf,
-		AnswersFor: cmp.Or(s.OnBehalfOf, s.Submitter), Parties: []string{s.Submitter, s.Owner}, PartyNames: s.Parties,
+		Parties: []string{s.Submitter, s.Owner}, PartyNames: s.Parties,
 		AdmissionPeriod: d.cfg.AdmissionPeriod, Ends: s.ID, ReportUntil: setup.Policies.ReportUntil(s.Project, day)}
 	if s.OnBehalfOf != "" {
 		sub.Parties = append(sub.Parties, s.OnBehalfOf)

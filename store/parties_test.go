@@ -108,7 +108,8 @@ groups: {general: [ana, bo, charlie, dee], legal: [bo, charlie]}`))
 	}
 }
 
-// Who was renamed still sees what they submitted, and can take it back.
+// Who was renamed still sees what they submitted, goes on with its run, and can take
+// it back.
 func TestRenamedSubmitterKeepsTheirOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -129,6 +130,10 @@ groups: {general: [ana, bo, charlie, dee], legal: [bo, charlie]}`, "")
 			t.Errorf("%s lists %d (%v), want %d", name, len(list), err, want)
 		}
 	}
-	_, err = w.desk.Withdraw(t.Context(), submitter("charlie"), s.ID, "not needed")
+	_, _, err = w.desk.Submit(t.Context(), submitter("dee"), spec("r", "dee's"), nil)
+	w.refused("somebody else goes on with the run", err, review.ErrRunRefTaken)
+	next, _, err := w.desk.Submit(t.Context(), submitter("charlie"), spec("r", "next", "personal_data=present"), nil)
+	w.ok("go on with the run", err)
+	_, err = w.desk.Withdraw(t.Context(), submitter("charlie"), next.ID, "not needed")
 	w.ok("withdraw", err)
 }

@@ -150,7 +150,7 @@ func submitArgs(id uuid.UUID, sub *review.Submission, baseURL string) (pgx.Stric
 	args["inputs"], args["points"] = sub.Lineage.Inputs[:], pointBytes(sub.Lineage.Points())
 	args["l_child"], args["l_parent"] = pointBytes(children), pointBytes(parents)
 	args["parties"] = sub.Parties
-	args["answers_for"] = sub.AnswersFor
+	args["submitters"], args["answers_for"] = nonNil(sub.SubmitterNames), nonNil(sub.AnswersFor)
 	if sub.IdempotencyKey != nil {
 		args["key"] = sub.IdempotencyKey[:]
 	}
@@ -253,7 +253,7 @@ with replay as (
 		when exists (select from answering) then 'existing'
 		-- What was erased cannot be looked at again: the review begins anew, with the bytes.
 		when not @floor_violated::boolean and exists (select from latest l join screening s on s.id = l.id where l.stands = 'expired' and not exists (select from erased(s))) then 'review_expired'
-		when exists (select from rival where submitter <> @submitter::text and answers_for <> @answers_for::text) then 'run_ref_taken'
+		when exists (select from rival where not (submitter = any(@submitters::text[]) or answers_for = any(@answers_for::text[]))) then 'run_ref_taken'
 		when @as_of::date <> (now() at time zone 'utc')::date then 'day_changed'
 		else 'new' end as says,
 	coalesce((select screening_id from replay), (select id from answering), @id::uuid) as id
