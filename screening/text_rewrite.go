@@ -136,11 +136,14 @@ func escapeAt(text string) (n int, with string) {
 func resolveTags(text, gap string, most *budget) (string, []edit) {
 	w := rewriter{source: text}
 	for i := 0; ; {
-		next := strings.IndexByte(text[i:], '<')
-		if next < 0 {
-			return w.end()
+		if i == len(text) || text[i] != '<' {
+			next := strings.IndexByte(text[i:], '<')
+			if next < 0 {
+				return w.end()
+			}
+			i += next
 		}
-		i += next + 1
+		i++
 		if i == len(text) || !isLower(text[i]|0x20) && text[i] != '/' && text[i] != '!' && text[i] != '?' {
 			continue
 		}
@@ -206,16 +209,18 @@ func appendTrimmed(dst []byte, text string, what textTodo, most *trimBudget) []b
 		if high == 0 && laneRange(x, '!', '?') == 0 {
 			continue // letters and spaces, as most often
 		}
-		letters := laneRange(x|0x20*lanes, 'a', 'z') | high
-		digits := laneRange(x, '0', '9') &^ high
-		beside := letters<<8 | letters>>8
-		if at > 0 && isLetterByte(text[at-1]) {
-			beside |= 0x80
+		glued := laneRange(x, '0', '9') &^ high
+		if glued != 0 {
+			letters := laneRange(x|0x20*lanes, 'a', 'z') | high
+			beside := letters<<8 | letters>>8
+			if at > 0 && isLetterByte(text[at-1]) {
+				beside |= 0x80
+			}
+			if at+8 < len(text) && isLetterByte(text[at+8]) {
+				beside |= 0x80 << 56
+			}
+			glued &= beside
 		}
-		if at+8 < len(text) && isLetterByte(text[at+8]) {
-			beside |= 0x80 << 56
-		}
-		glued := digits & beside
 		var marks uint64
 		if what&toTrimMarks != 0 {
 			marks = (laneEqual(x, '.') | laneEqual(x, '!') | laneEqual(x, '?')) &^ high
@@ -268,8 +273,10 @@ func sentenceMark(text string) int {
 	switch {
 	case text == "":
 		return 0
-	case text[0] == '.', text[0] == '!', text[0] == '?':
-		return 1
+	case text[0] < utf8.RuneSelf:
+		if isSentenceMark(text[0]) {
+			return 1
+		}
 	case len(text) >= 3 && (text[:3] == "。" || text[:3] == "！" || text[:3] == "？" || text[:3] == "．"):
 		return 3
 	}
@@ -278,24 +285,32 @@ func sentenceMark(text string) int {
 
 // markBefore is sentenceMark for the end of a text.
 func markBefore(text string) int {
-	if n := len(text); n >= 3 && sentenceMark(text[n-3:]) == 3 {
+	switch n := len(text); {
+	case n == 0:
+		return 0
+	case text[n-1] < utf8.RuneSelf:
+		return sentenceMark(text[n-1:])
+	case n >= 3 && sentenceMark(text[n-3:]) == 3:
 		return 3
-	} else if n >= 1 && sentenceMark(text[n-1:]) == 1 {
-		return 1
 	}
 	return 0
 }
+
+func isSentenceMark(c byte) bool { return c == '.' || c == '!' || c == '?' }
 
 // noSentenceEnd gives the place between two words with the sentence mark at i, the first one there, if no sentence ends
 // though a capital follows: where the word before or after stands alone between such marks, or where both are in
 // capitals. "A child. Abuse of" ends one.
 func noSentenceEnd(text string, i int) (start, end int) {
+	if i+2 < len(text) && text[i+1] == ' ' && isLower(text[i+2]) {
+		return 0, 0 // most often, without a look at what is before
+	}
+	if i > 1 && (isSentenceMark(text[i-1]) || text[i-1] == ' ' && isSentenceMark(text[i-2])) {
+		return 0, 0 // nor at all that is before
+	}
 	size := sentenceMark(text[i:])
 	if size == 0 || size == 1 && i+1 < len(text) && asciiClass[text[i+1]] == classWord {
 		return 0, 0
-	}
-	if i+2 < len(text) && text[i+1] == ' ' && isLower(text[i+2]) {
-		return 0, 0 // most often, without a look at what is before
 	}
 	wordEnd, marked := separatorsBefore(text, i)
 	if marked {
