@@ -322,10 +322,8 @@ with replay as (
 ), held as ( -- screenings are locked before their reviews, as everywhere, and read as they are then
 	select s.*, s.id in (select id from rival) as rival
 	from (select id from rival
-		union select id from latest -- a block can have its appeal
-		union select id from screening where project = @project::text and spec_sha256 = @spec::bytea and status in ('pending', 'admitted')
-		union select w.id from screening w where w.project = @project::text and w.spec_sha256 = @spec::bytea
-			and w.status = 'blocked' and w.decided_by = 'packs' and ` + waiversInForce + ` and waived_until(w) > now()) w,
+		union select id from latest -- a block can have its appeal, or a waiver
+		union select id from screening where project = @project::text and spec_sha256 = @spec::bytea and status in ('pending', 'admitted')) w,
 		lateral ( -- "offset 0" keeps it a lookup for each: statistics of a young table let all of it be read
 			select s.id, s.status, s.decided_by, s.floor_violated, waived_until(s) > now() as waived,
 				s.run_ref, s.outcome, s.spec_sha256, s.status = 'admitted' and s.admitted_until > now() as admitted

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"weir/review"
+	"weir/review/reviewtest"
 	"weir/screening"
 	"weir/store"
 )
@@ -420,25 +422,40 @@ func TestSameBytesAtOnceGetOneAnswer(t *testing.T) {
 // A submission waits for nothing that has ended, of however many times its bytes came.
 func TestWhatEndedIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	raw := spec("run/hourly", "")
-	ended, last := w.submit("bo", raw), w.submit("bo", raw)
-	if ended.ID == last.ID {
-		t.Fatal("the same bytes were not decided anew")
-	}
-	tx, err := w.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(context.Background()) //nolint:errcheck // it only holds the row
-	if _, err := tx.Exec(t.Context(), `select from screening where id = $1 for update`, ended.ID); err != nil {
-		t.Fatal(err)
-	}
-	next := w.submit("bo", raw)
-	if next.ID == last.ID || next.Status != review.StatusAdmitted {
-		t.Errorf("%+v", next)
-	}
-	if got, err := w.store.Screening(t.Context(), "default", last.ID); err != nil || got.Status != review.StatusSuperseded {
-		t.Errorf("the one before: %v, %v", got, err)
+	for name, tt := range map[string]struct {
+		raw         []byte
+		next, ended review.Status
+	}{
+		"admitted": {spec("run/hourly", ""), review.StatusAdmitted, review.StatusSuperseded},
+		"blocked":  {spec("run/hourly", "", "personal_data=present"), review.StatusBlocked, review.StatusBlocked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			var err error
+			if w.desk, err = review.NewDesk(w.store, reviewtest.Setup(t, peopleYAML, policiesYAML, reviewtest.Floor,
+				strings.Replace(pledgeYAML, "response: escalate", "response: block", 1)), review.Config{}); err != nil {
+				t.Fatal(err)
+			}
+			first, last := w.submit("bo", tt.raw), w.submit("bo", tt.raw)
+			if first.ID == last.ID {
+				t.Fatal("the same bytes were not decided anew")
+			}
+			tx, err := w.pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback(context.Background()) //nolint:errcheck // it only holds the row
+			if _, err := tx.Exec(t.Context(), `select from screening where id = $1 for update`, first.ID); err != nil {
+				t.Fatal(err)
+			}
+			next := w.submit("bo", tt.raw)
+			if next.ID == last.ID || next.Status != tt.next {
+				t.Errorf("%+v", next)
+			}
+			if got, err := w.store.Screening(t.Context(), "default", last.ID); err != nil || got.Status != tt.ended {
+				t.Errorf("the one before: %v, %v", got, err)
+			}
+		})
 	}
 }
