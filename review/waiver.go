@@ -240,13 +240,16 @@ func (d *Desk) ConfirmWaiver(ctx context.Context, p Principal, id string) (*Waiv
 	if s.Review != nil { // it may be an appeal, which waits for nobody
 		affected = append(affected, Affected{s.ID, s.Review.ID})
 	}
+	// The votes on the rest may be there already, and nobody left to cast another. The
+	// waiver is in force whatever comes of one of these.
 	for _, a := range affected {
-		if a.ReviewID != "" { // the votes on the rest may be there already, and nobody left to cast another
-			if err := d.settle(ctx, p.Project, a.ReviewID); err != nil {
-				return nil, err
-			}
+		if a.ReviewID != "" {
+			err = errors.Join(err, d.settle(ctx, p.Project, a.ReviewID))
 		}
 		d.waiters.wake(a.ScreeningID)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return d.store.Waiver(ctx, p.Project, id)
 }

@@ -34,7 +34,7 @@ const (
 	EndpointsSQL = endpointsSQL
 )
 
-// WaitingSQL gives the screenings that wait and have a finding.
+// WaitingSQL gives the screenings that wait for a waiver.
 const WaitingSQL = waitingSQL
 
 // RecordsBy is Records with another page size.

@@ -164,7 +164,7 @@ func TestConsolePlans(t *testing.T) {
 	}
 	// A waiver is confirmed among 40,000 findings of its term, of which 500 wait.
 	var plan []byte
-	if err := store.Of(w.store, p).QueryRow(ctx, `explain (analyze, format json) `+store.WaitingSQL, p, "ethics:term_1", make([]byte, 32), 1000).Scan(&plan); err != nil {
+	if err := store.Of(w.store, p).QueryRow(ctx, `explain (analyze, format json) `+store.WaitingSQL, p, "ethics:term_1", make([]byte, 32), make([]byte, 32), "run/", 1000).Scan(&plan); err != nil {
 		t.Fatal(err)
 	}
 	for node, rows := range rowsRead(t, plan) {

@@ -137,8 +137,8 @@ func (s *Store) ConfirmWaiver(ctx context.Context, project, id string, decide fu
 			w.ID, person).Exec(exactlyOne)
 		batch.Queue(`insert into audit_event (screening_id, type, actor, body) values ($1, 'waiver.confirmed', $2, $3)`, w.ScreeningID, person, body)
 		queueRecallWork(batch, project) // it may admit others that a recall has passed over, as blocked
-		const most = 1000               // they only hear of it at once; others ask again
-		batch.Queue(waitingSQL, project, w.Term, w.FindingSHA256[:], most).
+		const most = 1000               // of those that wait longest; the rest is looked at when they are voted on
+		batch.Queue(waitingSQL, project, w.Term, w.FindingSHA256[:], w.SpecSHA256[:], w.RunPrefix, most).
 			Query(func(rows pgx.Rows) (err error) {
 				affected, err = pgx.CollectRows(rows, pgx.RowToStructByPos[review.Affected])
 				return err
@@ -154,11 +154,10 @@ func (s *Store) ConfirmWaiver(ctx context.Context, project, id string, decide fu
 	return affected, translate(err)
 }
 
-// waitingSQL gives the screenings that wait and have a finding, with their review where
-// a panel has its quorum. It begins with those
-// that wait: of one term there can be as many findings as screenings.
-const waitingSQL = `select s.id::text, coalesce((select r.id::text from review r where r.screening_id = s.id and r.closed_at is null
-		and exists (select from review_panel p where p.review_id = r.id and p.answered_at is not null)), '')
+// waitingSQL gives the screenings that wait for a waiver, with their reviews, also
+// of those that no panel has answered: one may be about to, and not see the waiver yet.
+// It begins with those that wait: of one term there can be as many findings as screenings.
+const waitingSQL = `select s.id::text, coalesce((select r.id::text from review r where r.screening_id = s.id and r.closed_at is null), '')
 	from screening s cross join lateral (
 		select from finding f where f.screening_id = s.id and f.term = $2 and f.sha256 = $3 offset 0) f
-	where s.project = $1 and s.status = 'pending' limit $4`
+	where s.project = $1 and s.status = 'pending' and (s.spec_sha256 = $4 or $5 <> '' and starts_with(s.run_ref, $5)) order by s.created_at, s.id limit $6`

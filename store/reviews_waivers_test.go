@@ -370,6 +370,35 @@ groups: {general: [ana, bo, chi, dee, eve], legal: [bo, chi, dee]}`, "")
 	}
 }
 
+// The last vote on another run and the waiver for it meet, 60 times: whoever comes
+// second sees the first, and the run is admitted.
+func TestWaiverMeetsTheLastVote(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.use(`
+people: [{id: ana}, {id: bo}, {id: chi}, {id: dee}, {id: eve}]
+groups: {general: [ana, bo, chi, dee, eve], legal: [bo, chi]}`, "")
+	for i := range 60 {
+		run := fmt.Sprintf("q%d/", i)
+		s := w.submit("ana", pinned(run+"1", "", "a", "violent=present", "personal_data=present"))
+		other := w.submit("ana", pinned(run+"2", "", "a", "violent=present", "personal_data=present"))
+		w.ok("dee", w.vote("dee", other, review.VoteAdmit))
+		req := review.WaiverRequest{ScreeningID: s.ID, Term: violentTerm, Reason: "agreed", Ticket: "T-1", Days: 30}
+		forRuns(run, "a")(&req)
+		made, err := w.desk.Waive(t.Context(), principal("chi"), req)
+		w.ok("waive", err)
+		voted, confirmed := race(
+			func() error { return w.vote("eve", other, review.VoteAdmit) },
+			func() error { _, err := w.desk.ConfirmWaiver(t.Context(), principal("bo"), made.ID); return err })
+		w.ok("eve", voted)
+		w.ok("confirm", confirmed)
+		if sc, err := w.store.Screening(t.Context(), "default", other.ID); err != nil || sc.Status != review.StatusAdmitted {
+			t.Fatalf("round %d: %s, %v", i, sc.Status, err)
+		}
+	}
+	w.checkRecord()
+}
+
 // Nobody trains by their own waiver under a name that they had when they made it.
 func TestWaiverOfWhoWasRenamed(t *testing.T) {
 	t.Parallel()
