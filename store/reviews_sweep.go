@@ -135,10 +135,11 @@ func (s *Store) remind(ctx context.Context, tx pgx.Tx) (reviews []string, err er
 			from review_panel p join review r on r.id = p.review_id and r.state = 'open' join screening s on s.id = r.screening_id
 			where p.remind_at <= now() limit $1
 		), held as (
-			select due.review_id from due join screening s on s.id = due.screening_id for update of s skip locked
+			select due.review_id from due join screening s on s.id = due.screening_id
+				join review r on r.id = due.review_id and r.state = 'open' for update of s, r skip locked
 		), reminded as (
-			update review_panel p set remind_at = null from held, review r
-			where r.id = held.review_id and r.state = 'open' and p.review_id = r.id and p.remind_at <= now()
+			update review_panel p set remind_at = null from held
+			where p.review_id = held.review_id and p.remind_at <= now()
 			returning p.review_id, p.panel
 		)
 		select review_id::text, panel from reminded`, sweepAtOnce)

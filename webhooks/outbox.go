@@ -75,7 +75,7 @@ type Outbox interface {
 	// Claim leases up to limit deliveries that are due, or whose lease ran out,
 	// to the given endpoints, oldest due first, and counts up their attempts.
 	// What goes to an endpoint that is disabled or cooling down stays, but for
-	// pings and the one delivery that probes.
+	// the one delivery that probes and, for an hour after somebody asked, pings.
 	Claim(ctx context.Context, limit int, lease time.Duration, endpoints []string) ([]Delivery, error)
 
 	// Finish records an attempt and moves the delivery, in one transaction,
