@@ -269,6 +269,33 @@ func TestCheckInReportMode(t *testing.T) {
 			t.Errorf("%s: exit %d, want %d\n%s%s", name, r.code, tt.code, r.stdout, r.stderr)
 		}
 	}
+	// What it says of other bytes lets nothing pass: people blocked the same content.
+	raw := spec("e", escalates)
+	s, err := post(t.Context(), g.url, db.token, "e", raw)
+	if err != nil || s.status != 202 {
+		t.Fatalf("status %d, %v", s.status, err)
+	}
+	v, err := send(t.Context(), "POST", g.url+"/v1/reviews/"+s.text("review", "id")+"/votes", makeKey(t, db.store, "chi"), fmt.Appendf(nil,
+		`{"expected_version": 1, "spec_sha256": %q, "vote": "block", "reason": "looked", "terms": ["ethics:personal_data_inside"]}`, s.text("spec_sha256")))
+	if err != nil || v.status != 200 {
+		t.Fatalf("vote: %d %s %v", v.status, v.body, err)
+	}
+	for name, tt := range map[string]struct {
+		raw  []byte
+		code int
+		says string
+	}{
+		"these bytes": {raw, exitAdmit, "Report mode until"},
+		"other bytes": {append([]byte("# a comment\n"), raw...), exitNoAnswer, "other bytes"},
+	} {
+		r := weir(t, append([]string{"check"}, append(asking(t, g.url, db.token), specFile(t, tt.raw))...)...)
+		if r.code != tt.code || !strings.Contains(r.stdout+r.stderr, tt.says) {
+			t.Errorf("%s: exit %d, want %d\n%s%s", name, r.code, tt.code, r.stdout, r.stderr)
+		}
+		if r := weir(t, append([]string{"check", "--batch", batchOf(t, "a.yaml", string(tt.raw))}, asking(t, g.url, db.token)...)...); r.code != tt.code {
+			t.Errorf("%s, --batch: exit %d, want %d\n%s%s", name, r.code, tt.code, r.stdout, r.stderr)
+		}
+	}
 	// A word that is not known is not let pass.
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := httptest.NewRecorder()
