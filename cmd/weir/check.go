@@ -199,7 +199,9 @@ func newWait() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait ID",
 		Short: "Wait until a screening is decided and exit with the outcome",
-		Args:  cobra.ExactArgs(1),
+		Long: "Waits until a screening is decided and exits as weir check does. In report mode it\n" +
+			"waits for nobody: it says at once what would be stopped, and exits 0.",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkOutput(output); err != nil {
 				return err
@@ -221,18 +223,24 @@ func newWait() *cobra.Command {
 	return cmd
 }
 
-// waitFor polls until the status is final or the time is up; then it gives what
-// it read last. Each request has its own time limit: a wait never hangs.
+// waitFor polls until the status is final, the gate only reports or the time is up;
+// then it gives what it read last. Each request has its own time limit: a wait never
+// hangs. An answer about another screening is none.
 func waitFor(ctx context.Context, c *client.Client, id string, atMost, each time.Duration) (*client.Screening, error) {
 	const poll = 30 * time.Second
 	deadline := time.Now().Add(atMost)
-	for {
-		left := max(0, min(poll, time.Until(deadline)))
+	// The first look is at once: in report mode the gate would hold a longer one all the same.
+	for left := time.Duration(0); ; left = max(0, min(poll, time.Until(deadline))) {
 		reqCtx, cancel := context.WithTimeout(ctx, left+each)
 		s, err := c.Screening(reqCtx, id, left.Truncate(time.Millisecond))
 		cancel()
-		if err != nil || s.Status.Final() || !time.Now().Before(deadline) {
-			return s, err
+		switch {
+		case err != nil:
+			return nil, err
+		case !strings.EqualFold(s.ID, id):
+			return nil, noAnswer(errors.New("it answers about another screening than it was asked about"))
+		case s.Status.Final(), onlyReports(s), !time.Now().Before(deadline):
+			return s, nil
 		}
 	}
 }

@@ -236,6 +236,18 @@ func TestWaitCommand(t *testing.T) {
 	if r := <-ended; r.code != exitAdmit || !strings.Contains(r.stdout, "ADMITTED  pending") || !strings.Contains(r.stdout, "Reviewers decided.") {
 		t.Errorf("check --wait: exit %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
+	// What is said about another screening opens nothing.
+	confused := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path = "/v1/screenings/" + admitted.text("id")
+		forward(t, w, r, g.url)
+	}))
+	t.Cleanup(confused.Close)
+	if r := weir(t, append([]string{"wait"}, append(asking(t, confused.URL, db.token), blocked.text("id"))...)...); r.code != exitNoAnswer {
+		t.Errorf("another screening: exit %d, want %d\n%s%s", r.code, exitNoAnswer, r.stdout, r.stderr)
+	}
+	if r := weir(t, append([]string{"wait"}, append(to, strings.ToUpper(admitted.text("id")))...)...); r.code != exitAdmit {
+		t.Errorf("an id in capitals: exit %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
 	// A gate that goes away in the middle is no answer.
 	waiting := submit("late")
 	go func() {

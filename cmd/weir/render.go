@@ -218,7 +218,9 @@ func renderFooter(out *lines, s *client.Screening) {
 		out.put("  review    %s", printable(s.Review.ID))
 		if s.Status == review.StatusPending {
 			out.put("  due       %s", s.Review.DueAt.UTC().Format(time.DateTime+" UTC"))
-			out.put("  next      weir wait %s", printable(s.ID))
+			if !onlyReports(s) { // else nobody is waited for
+				out.put("  next      weir wait %s", printable(s.ID))
+			}
 		}
 	}
 }

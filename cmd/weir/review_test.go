@@ -269,6 +269,22 @@ func TestCheckInReportMode(t *testing.T) {
 			t.Errorf("%s: exit %d, want %d\n%s%s", name, r.code, tt.code, r.stdout, r.stderr)
 		}
 	}
+	// Nobody is waited for, and nobody is told to wait.
+	impatient := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if wait := r.URL.Query().Get("wait"); wait != "0s" {
+			t.Errorf("it waits for people: %s %s", r.Method, r.URL)
+		}
+		forward(t, w, r, g.url)
+	}))
+	t.Cleanup(impatient.Close)
+	w, err := post(t.Context(), g.url, db.token, "w", spec("w", escalates))
+	if err != nil || w.status != 202 {
+		t.Fatalf("status %d, %v", w.status, err)
+	}
+	to := append([]string{"wait", "--for", "1s"}, asking(t, impatient.URL, db.token)...)
+	if r := weir(t, append(to, w.text("id"))...); r.code != exitAdmit || !strings.Contains(r.stdout, "Report mode until") || strings.Contains(r.stdout, "weir wait") {
+		t.Errorf("wait: exit %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
 	// What it says of other bytes lets nothing pass: people blocked the same content.
 	raw := spec("e", escalates)
 	s, err := post(t.Context(), g.url, db.token, "e", raw)
