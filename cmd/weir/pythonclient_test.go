@@ -1,6 +1,12 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+)
 
 // The processes of one training ask about one spec at the same time, and all of
 // them hear that it is admitted.
@@ -36,6 +42,40 @@ func TestPythonClientRevivesNothing(t *testing.T) {
 		if got := runHook(t, h, g.url, db.token, raw); got.code != want {
 			t.Errorf("step %d: exit %d, want %d\n%s", i, got.code, want, got.stderr)
 		}
+	}
+}
+
+// It waits for people unless the gate says with one of two words that it only reports.
+func TestPythonClientKnowsWhatIsReported(t *testing.T) {
+	t.Parallel()
+	h := pipelineHook{command: script(`python3 -m weir_gate check --wait 1s "$SPEC" && echo TRAINED`)}
+	for would, waits := range map[string]bool{`"block"`: false, `"escalate"`: false, `"tolerate"`: true, `true`: true, `["block"]`: true} {
+		t.Run(would, func(t *testing.T) {
+			t.Parallel()
+			var submitted, waited atomic.Bool
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				kind, status := "gate-pending", http.StatusConflict
+				switch {
+				case r.Method == http.MethodGet:
+					waited.Store(true)
+					fmt.Fprint(w, `{"id": "S", "run_ref": "r", "status": "blocked", "decision": {}}`) // so that the wait ends
+					return
+				case r.URL.Path == "/v1/screenings":
+					submitted.Store(true)
+					w.WriteHeader(http.StatusAccepted)
+					fmt.Fprintf(w, `{"id": "S", "run_ref": "r", "status": "pending", "decision": {}, "would": %s}`, would)
+					return
+				case !submitted.Load():
+					kind, status = "not-found", http.StatusNotFound
+				}
+				w.WriteHeader(status)
+				fmt.Fprintf(w, `{"type": "urn:weir:problem:%s", "title": "T", "screening": "S"}`, kind)
+			}))
+			t.Cleanup(server.Close)
+			if got := runHook(t, h, server.URL, "key", spec("r")); got.code != exitPending || got.trained() || waited.Load() != waits {
+				t.Errorf("exit %d, waited %t, want %t\n%s%s", got.code, waited.Load(), waits, got.stdout, got.stderr)
+			}
+		})
 	}
 }
 

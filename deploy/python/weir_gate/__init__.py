@@ -37,6 +37,7 @@ Verify = Callable[[bytes, bytes], None]
 
 _PREFIX = "urn:weir:problem:"
 _MOST = 8 << 20  # bytes of an answer
+_WOULD = ("block", "escalate")  # in report mode; another word reports nothing
 _FINAL = ("admitted", "blocked", "expired", "superseded", "withdrawn", "revoked")
 
 
@@ -156,7 +157,7 @@ class Gate:
         raw = _read(spec)
         body = self._ask("POST", "/v1/gate/check", raw)
         sha = hashlib.sha256(raw).hexdigest()
-        if body.get("would") in ("block", "escalate") and body.get("spec_sha256") == sha:
+        if body.get("would") in _WOULD and body.get("spec_sha256") == sha:
             until = _text(body, "report_until")
             warnings.warn("weir only reports until %s; it would %s this run" % (until, body["would"]), stacklevel=2)
             return Admission(_text(body, "screening"), sha, None, 0, would=body["would"])
@@ -190,7 +191,7 @@ class Gate:
             admission = self.check(raw)
         except (NeverScreened, Expired):  # superseded, withdrawn and revoked stay what they are
             screening = self.submit(raw)
-            if screening.status == "pending" and wait > 0 and not screening.body.get("would"):  # report mode waits for nobody
+            if screening.status == "pending" and wait > 0 and screening.body.get("would") not in _WOULD:  # report mode waits for nobody
                 screening = self.wait(screening.id, wait)
             admission = self.check(raw)  # what counts is the latest screening of these bytes, which may be another's
         except Pending as err:
