@@ -73,7 +73,8 @@ func generate(b *testing.B, d testDatabase, n int) {
 				bytes as (select i, gen_random_uuid() as new_id, raw || convert_to('# ' || i || e'\n', 'UTF8') as bytes, one.* from one, generate_series($1::integer, $2::integer) i),
 				sums as (select *, sha256(bytes) as sum, encode(sha256(bytes), 'hex') as new_hex from bytes),
 				decided as (select *, convert_to(replace(convert_from(decision, 'UTF8'), hex, new_hex), 'UTF8') as new_decision from sums),
-				new_spec as (insert into spec (project, sha256, canonical_sha256) select project, sum, canonical_sha256 from decided),
+				new_spec as (insert into spec (project, sha256, canonical_sha256, inputs, read_again)
+					select d.project, d.sum, d.canonical_sha256, o.inputs, false from decided d join spec o on o.project = d.project and o.sha256 = d.spec_sha256),
 				new_screening as (insert into screening (id, project, spec_sha256, canonical_sha256, run_ref, team, submitter, owner, on_behalf_of, as_of, engine,
 						outcome, decision_sha256, packs_sha256, findings_sha256, status, decided_by, admitted_until, month)
 					select new_id, project, sum, canonical_sha256, run_ref || '/' || i, team, submitter, owner, on_behalf_of, as_of, engine,
