@@ -357,7 +357,7 @@ func TestMigrateErrorIsShort(t *testing.T) {
 func TestMigrateTakesPoolDSN(t *testing.T) {
 	t.Parallel()
 	db := openEmpty(t)
-	dsn := db.dsn + "&pool_max_conns=4&statement_timeout=1"
+	dsn := storetest.With(storetest.With(db.dsn, "pool_max_conns", "4"), "statement_timeout", "1")
 	if err := Migrate(t.Context(), dsn, quiet); err != nil {
 		t.Error(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"weir/review"
 	"weir/store"
+	"weir/store/storetest"
 )
 
 // What a submission reads grows at most with what is stored, not with its square,
@@ -25,7 +26,7 @@ func TestSubmissionOfYoungTables(t *testing.T) {
 		select md5(n::text)::uuid, 'default', sha256(n::text::bytea), sha256(n::text::bytea), 'run/' || n, 'team', 'ana', 'ana', '', '2026-11-01', '1',
 			'admit', sha256('d'), sha256('p'), sha256('f'), 'admitted', 'packs', now() + interval '1 day' from generate_series(1, $1) n`, stored)
 	seen := &statements{}
-	st, err := store.Open(t.Context(), w.dsn+"&default_transaction_read_only=on", store.Traced(seen)) // says what it would write, and does not
+	st, err := store.Open(t.Context(), storetest.With(w.dsn, "default_transaction_read_only", "on"), store.Traced(seen)) // says what it would write, and does not
 	if err != nil {
 		t.Fatal(err)
 	}

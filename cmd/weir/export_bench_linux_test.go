@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir/store"
+	"weir/store/storetest"
 )
 
 // BenchmarkExport writes records straight into the tables, a million with
@@ -89,7 +90,7 @@ func generate(b *testing.B, d testDatabase, n int) {
 	if _, err := conn.Exec(b.Context(), `analyze`); err != nil {
 		b.Fatal(err)
 	}
-	st, err := store.Open(b.Context(), d.dsn+"&statement_timeout=10min", store.Config{})
+	st, err := store.Open(b.Context(), storetest.With(d.dsn, "statement_timeout", "10min"), store.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}

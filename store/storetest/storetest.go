@@ -123,6 +123,18 @@ func admin(ctx context.Context, dsn string, sql func(*pgx.Conn) string) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
+// With returns dsn, a URL or keyword=value pairs, with one more setting of the connection; value has no blanks.
+func With(dsn, name, value string) string {
+	u, err := url.Parse(dsn)
+	if err != nil || u.Scheme == "" {
+		return dsn + " " + name + "=" + value
+	}
+	query := u.Query()
+	query.Set(name, value)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
 // withDatabase returns dsn, a URL or keyword=value pairs, with another database.
 func withDatabase(dsn, name string) string {
 	u, err := url.Parse(dsn)

@@ -152,3 +152,14 @@ func TestMain(m *testing.M) {
 	os.Setenv("DATABASE_URL", "postgres://production.invalid/weir")
 	os.Exit(m.Run())
 }
+
+func TestWith(t *testing.T) {
+	t.Parallel()
+	for _, dsn := range []string{"postgres://db/own", "postgres://db/own?sslmode=disable", "postgres://weir@/own?host=%2Frun%2Fpg&port=5432", "host=/run/pg dbname=own"} {
+		got := With(dsn, "statement_timeout", "1s")
+		cfg, err := pgx.ParseConfig(got)
+		if err != nil || cfg.Database != "own" || cfg.RuntimeParams["statement_timeout"] != "1s" {
+			t.Errorf("With(%q) = %q, %v", dsn, got, err)
+		}
+	}
+}
